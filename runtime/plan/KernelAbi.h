@@ -1,0 +1,212 @@
+// The contract between compiled kernels and whatever launches them. Included by
+// kernel sources (freestanding, compiled to bitcode by the compiler) and by the
+// executors of the runtime. Changing a struct here changes kKernelAbiVersion,
+// the kernels in compiler/kernels and the binding in runtime/execute.
+//
+// A kernel is `void kernel(const void *params, const Slice *slice)`: one plain
+// params struct an operation. The work of a launch is a row of `numItems` equal
+// items; the executor calls the kernel with any split of [0, numItems) into
+// slices, on any workers, in any order, and the bits of the result do not
+// depend on it. Layouts are written at the pointer; sizes are in elements
+// unless a name says bytes.
+#pragma once
+
+#include <stdint.h>
+
+namespace ingot::abi {
+
+inline constexpr uint32_t kKernelAbiMagic = 0x424b4749; // "IGKB"
+inline constexpr uint32_t kKernelAbiVersion = 1;
+
+// Output rows that share one packed tile of weights (docs/numerics.md).
+inline constexpr int32_t kTileRows = 16;
+// Tokens in a block of the paged cache, and in a block of the attention law.
+inline constexpr int32_t kBlockTokens = 32;
+// Elements of K that a float encoding sums before it adds to the total.
+inline constexpr int32_t kFloatGroup = 32;
+
+struct Slice {
+  int32_t begin; // items [begin, end) of the launch
+  int32_t end;
+  int32_t worker; // 0 .. workers-1, names the scratch of this call
+  int32_t reserved;
+  void *scratch; // private to the worker, 64-byte aligned, as long as the plan says
+};
+static_assert(sizeof(Slice) == 24);
+
+using KernelFn = void (*)(const void *params, const Slice *slice);
+
+// One sequence's part of the step: token rows [firstRow, firstRow + numRows),
+// which are positions [firstPosition, firstPosition + numRows) of the sequence.
+struct SequenceSpan {
+  int32_t firstRow;
+  int32_t numRows;
+  int32_t firstPosition;
+  int32_t blockTableOffset; // into the step's block table
+};
+static_assert(sizeof(SequenceSpan) == 16);
+
+// Activations quantised for integer dot products, one row a token:
+//   [0, paddedK)                 int8 codes, zero from K on (paddedK = K rounded up to 32)
+//   [scalesOffset, +4*groups)    float32 scale of each K-group
+//   [sumsOffset, +4*groups)      int32 sum of the codes of each K-group
+// groups = ceil(K / group); rowBytes is a multiple of 64.
+struct QuantizedRows {
+  uint8_t *data; // [tokens, rowBytes]
+  int64_t rowBytes;
+  int32_t scalesOffset;
+  int32_t sumsOffset;
+};
+static_assert(sizeof(QuantizedRows) == 24);
+
+// Weights of a linear operator, packed "r16" (docs/numerics.md). Planes start
+// 64-byte aligned.
+struct PackedWeights {
+  const void *codes;      // [rowTiles, K ...] by encoding
+  const uint16_t *scales; // [rowTiles, groups, 16] float16; null for float encodings
+  const uint16_t *mins;   // [rowTiles, groups, 16] float16; null where symmetric
+};
+static_assert(sizeof(PackedWeights) == 24);
+
+// embed: output[t, :] = table[tokens[t], :] * scale. Items: tokens.
+struct EmbedParams {
+  const int32_t *tokens; // [numTokens]
+  PackedWeights table;   // [vocab, hidden] packed r16
+  float *output;         // [numTokens, hidden]
+  int32_t numTokens;
+  int32_t hidden;
+  int32_t vocab;
+  float scale;
+};
+
+// rope_table: output[t, i] = cos, output[t, rotaryDim/2 + i] = sin of the
+// float32 product positions[t] * invFreq[i], each times attentionFactor.
+// Items: tokens.
+struct RopeTableParams {
+  const int32_t *positions; // [numTokens]
+  const float *invFreq;     // [rotaryDim/2]
+  float *output;            // [numTokens, rotaryDim]
+  int32_t numTokens;
+  int32_t rotaryDim;
+  float attentionFactor;
+  int32_t reserved;
+};
+
+// rms_norm: y = x / sqrt(mean(x^2) + eps) * weight, to float32, to quantised
+// rows, or to both (a null pointer is not written). Items: tokens.
+struct RmsNormParams {
+  const float *input;  // [numTokens, width]
+  const float *weight; // [width]
+  float *output;       // [numTokens, width] or null
+  QuantizedRows quantized;
+  int32_t numTokens;
+  int32_t width;
+  float eps;
+  float weightOffset; // added to each weight (0; 1 for the Gemma convention)
+};
+
+// quantize: float32 rows to quantised rows. Items: tokens.
+struct QuantizeParams {
+  const float *input; // [numTokens, width]
+  QuantizedRows quantized;
+  int32_t numTokens;
+  int32_t width;
+};
+
+// linear: output[t, n] = sum_k weight[n, k] * input[t, k] (+ bias[n])
+// (+ residual[t, n]). Items: row tiles (ceil(n / 16)).
+struct LinearParams {
+  const float *input;      // [numTokens, k] for float encodings, else null
+  QuantizedRows quantized; // for integer encodings
+  PackedWeights weights;   // [n, k] packed r16
+  const float *bias;       // [n] or null
+  const float *residual;   // [numTokens, residualStride] or null; may equal output
+  float *output;           // [numTokens, outputStride]
+  int64_t outputStride;
+  int64_t residualStride;
+  int32_t numTokens;
+  int32_t k;
+  int32_t n;
+  int32_t reserved;
+};
+
+// gated: output[t, f] = act(gateUp[t, f]) * gateUp[t, width + f], to float32 or
+// to quantised rows, as in rms_norm. Items: tokens.
+struct GatedParams {
+  const float *gateUp; // [numTokens, 2 * width]
+  float *output;       // [numTokens, width] or null
+  QuantizedRows quantized;
+  int32_t numTokens;
+  int32_t width;
+};
+
+// One layer of a paged state group. Block b of the layer starts at
+// base + b * blockBytes and holds, in the element type of the kernel,
+//   K [kvHeads, headDim, kBlockTokens]   (tokens are the lanes of the scores)
+//   V [kvHeads, kBlockTokens, headDim]   at valueOffsetBytes
+struct KvLayer {
+  uint8_t *base;
+  int64_t blockBytes;
+  int64_t valueOffsetBytes;
+};
+static_assert(sizeof(KvLayer) == 24);
+
+// rope_cache_write: splits the merged projection of each token into q, k, v;
+// normalises each head of q and k where weights are given (RMS); rotates q and
+// k; stores q, and writes k and v at the token's position. Items: tokens.
+struct RopeCacheWriteParams {
+  const float *qkv;    // [numTokens, (heads + 2 * kvHeads) * headDim]: q, k, v
+  const float *table;  // rope_table's output [numTokens, rotaryDim]
+  const float *qNorm;  // [headDim] or null
+  const float *kNorm;  // [headDim] or null
+  float *query;        // [numTokens, heads * headDim]
+  KvLayer cache;
+  const int32_t *blockTable;        // physical blocks of all sequences
+  const SequenceSpan *sequences;    // [numSequences], ordered by firstRow
+  const int32_t *tokenSequence;     // [numTokens] index into sequences
+  int32_t numSequences;
+  int32_t numTokens;
+  int32_t heads;
+  int32_t kvHeads;
+  int32_t headDim;
+  int32_t rotaryDim;
+  float normEps;
+  int32_t reserved;
+};
+
+// attention: causal grouped attention of each query over the cache, by the
+// block law of docs/numerics.md. Position i sees j with j <= i and, where
+// window > 0, i - j < window. Output to float32 or quantised rows, as in
+// rms_norm; K-groups of the quantised rows never straddle a head when headDim
+// is a multiple of the group; otherwise a quantize launch follows.
+// Items: numTokens * heads; with g = heads / kvHeads,
+//   item = (kvHead * numTokens + token) * g + headInGroup,
+// so that a slice holds the queries that read the same keys.
+struct AttentionParams {
+  const float *query; // [numTokens, heads * headDim]
+  KvLayer cache;
+  float *output; // [numTokens, heads * headDim] or null
+  QuantizedRows quantized;
+  const int32_t *blockTable;
+  const SequenceSpan *sequences;
+  const int32_t *tokenSequence;
+  int32_t numSequences;
+  int32_t numTokens;
+  int32_t heads;
+  int32_t kvHeads;
+  int32_t headDim;
+  int32_t window;  // 0: unlimited
+  float scale;     // of the scores
+  float softCap;   // 0: none
+};
+
+// gather_rows: output[r, :] = input[rows[r], :]. Items: rows.
+struct GatherRowsParams {
+  const float *input;  // [numTokens, width]
+  const int32_t *rows; // [numRows]
+  float *output;       // [numRows, width]
+  int32_t numRows;
+  int32_t width;
+};
+
+} // namespace ingot::abi

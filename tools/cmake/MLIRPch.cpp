@@ -1,0 +1,1 @@
+#include "tools/cmake/MLIRPch.h"

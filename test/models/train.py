@@ -13,12 +13,13 @@ The last tenth of the text is never seen: it is written to held-out.txt, and
 `eval` (and the reference in test/e2e/goldens) measures perplexity on it.
 
   python train.py --corpus tinyshakespeare.txt tokenizer
-  python train.py --corpus tinyshakespeare.txt target --steps 2200
-  python train.py --corpus tinyshakespeare.txt draft  --steps 2600
+  python train.py --corpus tinyshakespeare.txt target
+  python train.py --corpus tinyshakespeare.txt draft
   python train.py --corpus tinyshakespeare.txt eval
 
 Everything is seeded. Bits may still differ between machines, because XLA
-chooses its own order of summation; the committed weights are the reference.
+chooses its own order of summation, and `--minutes` ends the schedule by the
+clock; the committed weights are the reference.
 
 The model follows LlamaForCausalLM exactly: RMSNorm in float32, rotary
 embedding in the half-split layout, grouped key/value heads, SwiGLU, embeddings
@@ -27,7 +28,6 @@ Face. They are trained in float32 and saved in float16.
 """
 
 import argparse
-import functools
 import json
 import math
 import os
@@ -221,19 +221,21 @@ def forward(params, ids, name, dropout=0.0, key=None):
     batch, length = ids.shape
     angle = jnp.arange(length)[:, None] * ROPE_THETA ** (-jnp.arange(0, HEAD_DIM, 2) / HEAD_DIM)
     cos, sin = jnp.cos(angle)[None, :, None], jnp.sin(angle)[None, :, None]
-    causal = jnp.tril(jnp.ones((length, length), bool))
+    mask = jnp.where(jnp.tril(jnp.ones((length, length), bool)), 0.0, -1e30)
     keys = iter(jax.random.split(key, 2 * size["num_hidden_layers"] + 1)) if dropout else None
 
     def drop(x):
         if not dropout:
             return x
-        keep = jax.random.bernoulli(next(keys), 1 - dropout, x.shape)
+        # One mask for all rows of the batch: drawing it costs more than it is worth.
+        keep = jax.random.bernoulli(next(keys), 1 - dropout, x.shape[1:])
         return jnp.where(keep, x / (1 - dropout), 0)
 
     def linear(x, weight):
         return jnp.matmul(x, params[weight].T)
 
-    x = drop(params["model.embed_tokens.weight"][ids])
+    # A product with one-hot rows: the gradient of a gather is slow on CPUs.
+    x = drop(jax.nn.one_hot(ids, VOCAB) @ params["model.embed_tokens.weight"])
     for i in range(size["num_hidden_layers"]):
         p = f"model.layers.{i}."
         h = rms_norm(x, params[p + "input_layernorm.weight"])
@@ -247,7 +249,7 @@ def forward(params, ids, name, dropout=0.0, key=None):
         q = q.reshape(batch, kv_heads, group * length, HEAD_DIM)
         score = jnp.matmul(q, k.transpose(0, 2, 3, 1)).reshape(
             batch, kv_heads, group, length, length)
-        weight = jax.nn.softmax(jnp.where(causal, score, -1e30), -1)
+        weight = jax.nn.softmax(score + mask, -1)
         o = jnp.matmul(weight.reshape(batch, kv_heads, group * length, length),
                        v.transpose(0, 2, 1, 3))
         o = o.reshape(batch, heads, length, HEAD_DIM).transpose(0, 2, 1, 3)
@@ -259,10 +261,14 @@ def forward(params, ids, name, dropout=0.0, key=None):
     return linear(rms_norm(x, params["model.norm.weight"]), "model.embed_tokens.weight")
 
 
+score = jax.jit(forward, static_argnames="name")
+
+
 def save(params, name):
     path = os.path.join(HERE, name, "model.safetensors")
     save_file({k: np.asarray(v, np.float16) for k, v in sorted(params.items())},
               path + ".new", metadata={"format": "pt"})
+    os.chmod(path + ".new", 0o644)
     os.replace(path + ".new", path)
 
 
@@ -274,12 +280,11 @@ def load(name):
 def perplexity(params, ids, name, window=512, rows=4):
     """Non-overlapping windows, each starting fresh; positions 1.. are scored and
     an incomplete last window is left out."""
-    score = jax.jit(functools.partial(forward, name=name))
     windows = ids[:len(ids) // window * window].reshape(-1, window)
     total, count = 0.0, 0
     for i in range(0, len(windows), rows):
         w = windows[i:i + rows]
-        lp = np.asarray(jax.nn.log_softmax(score(params, w[:, :-1])), np.float64)
+        lp = np.asarray(jax.nn.log_softmax(score(params, w[:, :-1], name)), np.float64)
         total -= np.take_along_axis(lp, w[:, 1:, None], -1).sum()
         count += w[:, 1:].size
     return math.exp(total / count)
@@ -290,21 +295,21 @@ def perplexity(params, ids, name, window=512, rows=4):
 
 
 def cross_entropy(logits, targets):
-    lp = jax.nn.log_softmax(logits)
-    return -jnp.take_along_axis(lp, targets[..., None], -1).mean()
+    chosen = (logits * jax.nn.one_hot(targets, VOCAB)).sum(-1)
+    return (jax.nn.logsumexp(logits, -1) - chosen).mean()
 
 
-def adamw(loss_fn, peak, steps, decay=0.1, warmup=60, clip=1.0, ema_half=60):
-    """A jitted step of AdamW with a cosine schedule, and an exponential mean of
-    the weights, which is what is evaluated and saved."""
+def adamw(loss_fn, peak, decay=0.1, warmup=60, clip=1.0, ema_half=60):
+    """A jitted step of AdamW with a cosine schedule over `progress` in [0, 1], and an
+    exponential mean of the weights, which is what is evaluated and saved."""
 
-    def step(state, *data):
+    def step(state, progress, *data):
         loss, grad = jax.value_and_grad(loss_fn)(state["params"], state["step"], *data)
         t = state["step"] + 1
         norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in grad.values()))
         scale = jnp.minimum(1.0, clip / (norm + 1e-6))
-        progress = jnp.clip((t - warmup) / max(1, steps - warmup), 0, 1)
-        rate = peak * jnp.minimum(t / warmup, 1) * (0.02 + 0.98 * 0.5 * (1 + jnp.cos(math.pi * progress)))
+        cosine = 0.5 * (1 + jnp.cos(math.pi * progress))
+        rate = peak * jnp.minimum(t / warmup, 1) * (0.02 + 0.98 * cosine)
         keep = jnp.minimum(0.5 ** (1 / ema_half), 1 - 1 / (t + 1.0))
         new = {n: {} for n in ("params", "m", "v", "mean")}
         for k, g in grad.items():
@@ -328,53 +333,60 @@ def fresh_state(params):
                 mean=copy(jnp.array), step=jnp.int32(0))
 
 
-def run(name, state, step, batches, steps, validation, every):
+def run(name, state, step, batches, args):
     """Trains, and keeps the mean weights with the best validation perplexity."""
-    best, start, losses = math.inf, time.time(), []
-    for i in range(1, steps + 1):
-        state, loss = step(state, *batches(i))
+    validation = training_streams(args.corpus)[2]
+    best, start, losses, i, progress = math.inf, time.time(), [], 0, 0.0
+    while progress < 1:
+        state, loss = step(state, progress, *batches(progress))
         losses.append(loss)
-        if i % every == 0 or i == steps:
+        i += 1
+        progress = i / args.steps
+        if args.minutes:
+            progress = max(progress, (time.time() - start) / 60 / args.minutes)
+        if i % args.every == 0 or progress >= 1:
             ppl = perplexity(state["mean"], validation, name)
             if ppl < best:
                 best = ppl
                 save(state["mean"], name)
-            print(f"{name} {i}/{steps} loss {np.mean([float(l) for l in losses]):.4f} "
+            print(f"{name} {i} {progress:.3f} loss {np.mean([float(l) for l in losses]):.4f} "
                   f"validation {ppl:.3f} best {best:.3f} {time.time() - start:.0f} s", flush=True)
             losses = []
 
 
-def train_target(corpus, steps, peak, dropout, tokens, every):
-    text, chat, validation = training_streams(corpus)
+def train_target(args):
+    text, chat, _ = training_streams(args.corpus)
     rng = np.random.default_rng(11)
     key = jax.random.key(5, impl="unsafe_rbg")
 
     def loss(params, i, batch):
-        logits = forward(params, batch[:, :-1], "target", dropout, jax.random.fold_in(key, i))
+        dropout_key = jax.random.fold_in(key, i) if args.dropout else None
+        logits = forward(params, batch[:, :-1], "target", args.dropout, dropout_key)
         return cross_entropy(logits, batch[:, 1:])
 
     # Short windows are cheaper; the last part teaches the long positions.
-    def batches(i):
-        length = 256 if i <= steps * 4 // 5 else CONTEXT
-        return (sample_batch(rng, text, chat, tokens // length, length),)
+    def batches(progress):
+        length = 128 if progress < 0.5 else 256 if progress < 0.85 else CONTEXT
+        return (sample_batch(rng, text, chat, max(1, args.tokens // length), length),)
 
-    state = fresh_state(init_params("target", 3))
-    run("target", state, adamw(loss, peak, steps), batches, steps, validation, every)
+    state = fresh_state(load("target") if args.resume else init_params("target", 3))
+    run("target", state, adamw(loss, args.rate or 2.5e-3), batches, args)
 
 
-def train_draft(corpus, steps, peak, tokens, every):
+def train_draft(args):
     """Distillation: the draft learns the target's distribution on the training
-    windows, which the target scores once, in float16."""
-    text, chat, validation = training_streams(corpus)
+    windows, of which the target scores `--taught` once, kept in float16."""
+    text, chat, _ = training_streams(args.corpus)
     rng = np.random.default_rng(13)
     length = 512
     stream = np.concatenate([text, chat[:len(chat) // 6]])
     windows = stream[:len(stream) // length * length].reshape(-1, length)
-    teacher, score = load("target"), jax.jit(functools.partial(forward, name="target"))
+    windows = windows[rng.permutation(len(windows))[:args.taught]]
+    teacher = load("target")
     logits = np.empty((*windows.shape, VOCAB), np.float16)
     start = time.time()
     for i in range(0, len(windows), 4):
-        logits[i:i + 4] = np.asarray(score(teacher, windows[i:i + 4]))
+        logits[i:i + 4] = np.asarray(score(teacher, windows[i:i + 4], "target"))
     print(f"draft: {len(windows)} windows scored in {time.time() - start:.0f} s", flush=True)
 
     def loss(params, i, batch, taught):
@@ -382,12 +394,12 @@ def train_draft(corpus, steps, peak, tokens, every):
         p = jax.nn.softmax(taught.astype(jnp.float32))
         return -(p * lp).sum(-1).mean()
 
-    def batches(i):
-        rows = rng.integers(0, len(windows), max(1, tokens // length))
+    def batches(progress):
+        rows = rng.integers(0, len(windows), max(1, args.tokens // length))
         return windows[rows], logits[rows]
 
-    state = fresh_state(init_params("draft", 4))
-    run("draft", state, adamw(loss, peak, steps, decay=0.02), batches, steps, validation, every)
+    state = fresh_state(load("draft") if args.resume else init_params("draft", 4))
+    run("draft", state, adamw(loss, args.rate or 4e-3, decay=0.02), batches, args)
 
 
 def evaluate():
@@ -398,9 +410,8 @@ def evaluate():
         params = load(name)
         count = sum(int(np.prod(v.shape)) for v in params.values())
         print(f"{name}: {count} parameters, held-out perplexity {perplexity(params, ids, name):.4f}")
-        score = jax.jit(functools.partial(forward, name=name))
         windows = ids[:20 * 512].reshape(-1, 512)
-        tops.append(np.concatenate([np.asarray(score(params, w[None]))[0] for w in windows]).argmax(-1))
+        tops.append(np.concatenate([np.asarray(score(params, w[None], name))[0] for w in windows]).argmax(-1))
     print(f"draft and target choose the same token at {(tops[0] == tops[1]).mean():.3f} of positions")
 
 
@@ -408,19 +419,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", required=True, help="path of tinyshakespeare.txt")
     parser.add_argument("what", choices=["tokenizer", "target", "draft", "eval"])
-    parser.add_argument("--steps", type=int, default=None)
-    parser.add_argument("--rate", type=float, default=None, help="peak learning rate")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--minutes", type=float, help="end the schedule after this time at the latest")
+    parser.add_argument("--resume", action="store_true", help="start from the saved weights")
+    parser.add_argument("--rate", type=float, help="peak learning rate")
     parser.add_argument("--dropout", type=float, default=0.1, help="of the target's training")
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens a step")
-    parser.add_argument("--every", type=int, default=200, help="steps between evaluations")
+    parser.add_argument("--tokens", type=int, default=1024, help="tokens a step")
+    parser.add_argument("--every", type=int, default=100, help="steps between evaluations")
+    parser.add_argument("--taught", type=int, default=1000, help="windows that teach the draft")
     args = parser.parse_args()
     if args.what == "tokenizer":
         train_tokenizer(args.corpus)
     elif args.what == "target":
-        train_target(args.corpus, args.steps or 2200, args.rate or 2e-3, args.dropout,
-                     args.tokens, args.every)
+        train_target(args)
     elif args.what == "draft":
-        train_draft(args.corpus, args.steps or 2600, args.rate or 4e-3, args.tokens, args.every)
+        train_draft(args)
     else:
         evaluate()
 

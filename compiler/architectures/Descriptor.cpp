@@ -1,0 +1,431 @@
+#include "compiler/architectures/Descriptor.h"
+
+#include "compiler/frontend/StrictJson.h"
+#include "runtime/support/MappedFile.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ingot {
+namespace {
+
+using Json = nlohmann::json;
+
+// Every field that SpecFields.cpp or an importer reads.
+const std::set<std::string> knownFields = {"vocabSize",
+                                           "hiddenSize",
+                                           "ffnSize",
+                                           "layerCount",
+                                           "headCount",
+                                           "kvHeadCount",
+                                           "headDim",
+                                           "valueHeadDim",
+                                           "contextLength",
+                                           "normEps",
+                                           "activation",
+                                           "ropeTheta",
+                                           "ropeScaling",
+                                           "ropeParameters",
+                                           "ropeScalingType",
+                                           "ropeScalingFactor",
+                                           "partialRotaryFactor",
+                                           "rotaryDim",
+                                           "attentionScale",
+                                           "attentionBias",
+                                           "mlpBias",
+                                           "tiedHead",
+                                           "slidingWindow",
+                                           "useSlidingWindow",
+                                           "maxWindowLayers",
+                                           "layerTypes",
+                                           "embeddingScale",
+                                           "logitScale",
+                                           "logitSoftcap",
+                                           "bosId",
+                                           "eosIds",
+                                           "eotId",
+                                           "eomId",
+                                           "doSample",
+                                           "temperature",
+                                           "topP",
+                                           "topK",
+                                           "minP",
+                                           "repetitionPenalty",
+                                           "licence",
+                                           "licenceName",
+                                           "licenceLink",
+                                           "modelCard"};
+
+const std::set<std::string> requiredFields = {"hiddenSize",    "ffnSize",
+                                              "layerCount",    "headCount",
+                                              "contextLength", "normEps"};
+
+const std::vector<std::string> projections = {"q",    "k",  "v",   "o",
+                                              "gate", "up", "down"};
+
+std::set<std::string> knownRoles() {
+  std::set<std::string> roles = {"embed", "final_norm", "lm_head",
+                                 "rope_factors"};
+  for (const char *norm : {"attn_norm", "ffn_norm", "q_norm", "k_norm"})
+    roles.insert(std::string("layer.{i}.") + norm);
+  for (const std::string &name : projections) {
+    roles.insert("layer.{i}." + name);
+    roles.insert("layer.{i}." + name + ".bias");
+  }
+  return roles;
+}
+
+// Reads the descriptor with every key accounted for. The first fault is kept;
+// the reads after it go on harmlessly.
+class DescriptorParser {
+public:
+  explicit DescriptorParser(std::string name) : name_(std::move(name)) {}
+  Status status() const { return status_; }
+
+  void fail(const std::string &message) {
+    if (status_.isOk())
+      status_ = Status::invalid(name_ + ": " + message);
+  }
+  // `value` is an object with no key but these.
+  bool checkObject(const Json &value, const std::string &where,
+                   const std::vector<std::string> &keys) {
+    if (!value.is_object()) {
+      fail(where + ": expected an object, found " + jsonForMessage(value));
+      return false;
+    }
+    for (const auto &item : value.items())
+      if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
+        fail(where + ": unknown key " + quoteName(item.key()));
+    return true;
+  }
+  std::string text(const Json &object, const char *key,
+                   const std::string &where, bool required = true) {
+    if (!object.contains(key)) {
+      if (required)
+        fail(where + ": key \"" + key + "\" is missing");
+      return "";
+    }
+    if (!object[key].is_string()) {
+      fail(where + "." + key + ": expected a string");
+      return "";
+    }
+    return object[key].get<std::string>();
+  }
+  bool boolean(const Json &object, const char *key, const std::string &where) {
+    if (!object.contains(key))
+      return false;
+    if (!object[key].is_boolean()) {
+      fail(where + "." + key + ": expected true or false");
+      return false;
+    }
+    return object[key].get<bool>();
+  }
+  std::vector<std::string> texts(const Json &object, const char *key,
+                                 const std::string &where) {
+    std::vector<std::string> result;
+    if (!object.contains(key))
+      return result;
+    if (!object[key].is_array())
+      fail(where + "." + key + ": expected an array");
+    else
+      for (const Json &value : object[key]) {
+        if (!value.is_string())
+          fail(where + "." + key + ": expected strings");
+        else
+          result.push_back(value.get<std::string>());
+      }
+    return result;
+  }
+
+  void keyRules(const Json &value, const std::string &where, KeyRules &rules);
+  void route(const Json &value, const std::string &where, const char *keysName,
+             RouteDescriptor &route);
+  void block(const Json &value, BlockDescriptor &block);
+
+private:
+  std::string name_;
+  Status status_;
+};
+
+void DescriptorParser::keyRules(const Json &value, const std::string &where,
+                                KeyRules &rules) {
+  if (!value.is_object())
+    return fail(where + ": expected an object");
+  for (const auto &item : value.items()) {
+    std::string here = where + "." + item.key();
+    const Json &json = item.value();
+    if (!checkObject(json, here,
+                     {"field", "required", "default", "null", "ignore",
+                      "expect", "why"}))
+      return;
+    KeyRule rule;
+    int kinds = json.contains("field") + json.contains("ignore") +
+                json.contains("expect");
+    if (kinds != 1)
+      return fail(here + ": expected one of \"field\", \"ignore\", \"expect\"");
+    if (json.contains("field")) {
+      rule.kind = KeyRule::Kind::Field;
+      rule.field = text(json, "field", here);
+      rule.required = boolean(json, "required", here);
+      rule.defaultValue = json.value("default", Json());
+      rule.nullValue = json.value("null", Json());
+      if (!knownFields.count(rule.field))
+        fail(here + ": unknown field " + quoteName(rule.field));
+      if (rule.required && !rule.defaultValue.is_null())
+        fail(here + ": a required key has no default");
+      if (item.key().back() == '*')
+        fail(here + ": a prefix cannot feed a field");
+    } else if (json.contains("ignore")) {
+      rule.kind = KeyRule::Kind::Ignore;
+      rule.why = text(json, "ignore", here);
+      if (rule.why.empty())
+        fail(here + ": an ignored key needs a reason");
+    } else {
+      rule.kind = KeyRule::Kind::Expect;
+      rule.expected = json["expect"];
+      rule.why = text(json, "why", here);
+      if (!rule.expected.is_array() || rule.expected.empty())
+        fail(here + ".expect: expected an array of values");
+    }
+    rules[item.key()] = std::move(rule);
+  }
+}
+
+void DescriptorParser::route(const Json &value, const std::string &where,
+                             const char *keysName, RouteDescriptor &route) {
+  if (!checkObject(value, where,
+                   {"names", "architectures", keysName, "tensors",
+                    "ignoredTensors", "permutedRotary", "biases",
+                    "generationConfig"}))
+    return;
+  route.names = texts(value, "names", where);
+  route.architectures = texts(value, "architectures", where);
+  route.permutedRotary = boolean(value, "permutedRotary", where);
+  std::string biases = text(value, "biases", where, false);
+  if (biases != "" && biases != "byRule" && biases != "byPresence")
+    fail(where + ".biases: expected \"byRule\" or \"byPresence\"");
+  route.biasesByPresence = biases == "byPresence";
+  if (value.contains(keysName))
+    keyRules(value[keysName], where + "." + keysName, route.keys);
+  if (value.contains("tensors")) {
+    static const std::set<std::string> roles = knownRoles();
+    if (!value["tensors"].is_object())
+      return fail(where + ".tensors: expected an object");
+    for (const auto &item : value["tensors"].items()) {
+      if (!roles.count(item.key()))
+        fail(where + ".tensors: unknown role " + quoteName(item.key()));
+      std::string pattern =
+          text(value["tensors"], item.key().c_str(), where + ".tensors");
+      bool layered = item.key().find("{i}") != std::string::npos;
+      if (layered != (pattern.find("{i}") != std::string::npos))
+        fail(where + ".tensors." + item.key() +
+             ": the role and the name must both hold {i}, or neither");
+      route.tensors[item.key()] = pattern;
+    }
+  }
+  if (value.contains("ignoredTensors")) {
+    if (!value["ignoredTensors"].is_array())
+      return fail(where + ".ignoredTensors: expected an array");
+    for (const Json &entry : value["ignoredTensors"]) {
+      std::string here = where + ".ignoredTensors";
+      if (!checkObject(entry, here, {"pattern", "why"}))
+        return;
+      IgnoredTensor ignored{text(entry, "pattern", here),
+                            text(entry, "why", here)};
+      if (ignored.why.empty() || ignored.pattern.empty())
+        fail(here + ": an ignored tensor needs a pattern and a reason");
+      route.ignoredTensors.push_back(std::move(ignored));
+    }
+  }
+}
+
+void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
+  if (!checkObject(value, "block",
+                   {"rotaryLayout", "qkNorm", "slidingWindow", "biases"}))
+    return;
+  std::string layout = text(value, "rotaryLayout", "block");
+  if (layout != "half" && layout != "interleaved")
+    fail("block.rotaryLayout: expected \"half\" or \"interleaved\"");
+  block.interleavedRotary = layout == "interleaved";
+  block.qkNorm = boolean(value, "qkNorm", "block");
+  std::string window = text(value, "slidingWindow", "block");
+  if (window != "everyLayer" && window != "qwen")
+    fail("block.slidingWindow: expected \"everyLayer\" or \"qwen\"");
+  block.window = window == "qwen" ? WindowRule::Qwen : WindowRule::EveryLayer;
+  if (!value.contains("biases") ||
+      !checkObject(value["biases"], "block.biases", projections))
+    return fail("block: key \"biases\" is missing or wrong");
+  for (const std::string &name : projections) {
+    std::string rule = text(value["biases"], name.c_str(), "block.biases");
+    if (rule == "never")
+      block.biases[name] = BiasRule::Never;
+    else if (rule == "always")
+      block.biases[name] = BiasRule::Always;
+    else if (rule == "attentionBias")
+      block.biases[name] = BiasRule::AttentionBias;
+    else if (rule == "mlpBias")
+      block.biases[name] = BiasRule::MlpBias;
+    else
+      fail("block.biases." + name +
+           ": expected \"never\", \"always\", "
+           "\"attentionBias\" or \"mlpBias\"");
+  }
+}
+
+// A route that can be taken feeds what every model has, and names the tensors
+// that every block has.
+void checkRoute(DescriptorParser &parser, const RouteDescriptor &route,
+                const Descriptor &descriptor, const std::string &where) {
+  if (route.names.empty())
+    return;
+  std::set<std::string> fed;
+  for (const auto &[key, rule] : route.keys)
+    if (rule.kind == KeyRule::Kind::Field)
+      fed.insert(rule.field);
+  for (const std::string &field : requiredFields)
+    if (!fed.count(field))
+      parser.fail(where + ": no key feeds the field " + quoteName(field));
+  std::vector<std::string> needed = {"embed", "final_norm", "lm_head",
+                                     "layer.{i}.attn_norm",
+                                     "layer.{i}.ffn_norm"};
+  for (const std::string &name : projections) {
+    needed.push_back("layer.{i}." + name);
+    auto bias = descriptor.block.biases.find(name);
+    if (bias != descriptor.block.biases.end() &&
+        bias->second != BiasRule::Never)
+      needed.push_back("layer.{i}." + name + ".bias");
+  }
+  if (descriptor.block.qkNorm) {
+    needed.push_back("layer.{i}.q_norm");
+    needed.push_back("layer.{i}.k_norm");
+  }
+  for (const std::string &role : needed)
+    if (!route.tensors.count(role))
+      parser.fail(where + ".tensors: role " + quoteName(role) + " is missing");
+}
+
+} // namespace
+
+const KeyRule *findKeyRule(const KeyRules &rules, const std::string &key) {
+  auto exact = rules.find(key);
+  if (exact != rules.end())
+    return &exact->second;
+  const KeyRule *best = nullptr;
+  std::size_t bestLength = 0;
+  for (const auto &[pattern, rule] : rules)
+    if (pattern.back() == '*' && pattern.size() > bestLength &&
+        key.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) ==
+            0) {
+      best = &rule;
+      bestLength = pattern.size();
+    }
+  return best;
+}
+
+Result<Descriptor> parseDescriptor(std::string_view text,
+                                   std::string_view shared,
+                                   const std::string &name) {
+  INGOT_ASSIGN_OR_RETURN(auto json, parseStrictJson(text, name));
+  INGOT_ASSIGN_OR_RETURN(auto common,
+                         parseStrictJson(shared, name + " (shared rules)"));
+  Descriptor descriptor;
+  DescriptorParser parser(name);
+  if (!parser.checkObject(
+          json, "descriptor",
+          {"family", "about", "huggingface", "gguf", "block"}) ||
+      !parser.checkObject(common, "shared", {"huggingface", "gguf"}))
+    return parser.status();
+  descriptor.family = parser.text(json, "family", "descriptor");
+  descriptor.about = parser.text(json, "about", "descriptor");
+
+  // The shared rules first, so that a family's own rule replaces them.
+  RouteDescriptor sharedHuggingFace, sharedGguf;
+  if (common.contains("huggingface")) {
+    parser.route(common["huggingface"], "shared.huggingface", "config",
+                 sharedHuggingFace);
+    if (common["huggingface"].is_object() &&
+        common["huggingface"].contains("generationConfig"))
+      parser.keyRules(common["huggingface"]["generationConfig"],
+                      "shared.huggingface.generationConfig",
+                      descriptor.generationConfig);
+  }
+  if (common.contains("gguf"))
+    parser.route(common["gguf"], "shared.gguf", "metadata", sharedGguf);
+  if (json.contains("huggingface")) {
+    parser.route(json["huggingface"], "huggingface", "config",
+                 descriptor.huggingFace);
+    if (json["huggingface"].is_object() &&
+        json["huggingface"].contains("generationConfig"))
+      parser.keyRules(json["huggingface"]["generationConfig"],
+                      "huggingface.generationConfig",
+                      descriptor.generationConfig);
+  }
+  if (json.contains("gguf"))
+    parser.route(json["gguf"], "gguf", "metadata", descriptor.gguf);
+  for (auto [from, to] :
+       {std::pair(&sharedHuggingFace, &descriptor.huggingFace),
+        std::pair(&sharedGguf, &descriptor.gguf)}) {
+    to->keys.insert(from->keys.begin(), from->keys.end());
+    to->ignoredTensors.insert(to->ignoredTensors.end(),
+                              from->ignoredTensors.begin(),
+                              from->ignoredTensors.end());
+  }
+  if (!json.contains("block"))
+    parser.fail("descriptor: key \"block\" is missing");
+  else
+    parser.block(json["block"], descriptor.block);
+  checkRoute(parser, descriptor.huggingFace, descriptor, "huggingface");
+  checkRoute(parser, descriptor.gguf, descriptor, "gguf");
+  if (descriptor.huggingFace.names.empty() && descriptor.gguf.names.empty())
+    parser.fail("descriptor: neither \"huggingface\" nor \"gguf\" has names");
+  INGOT_RETURN_IF_ERROR(parser.status());
+  return descriptor;
+}
+
+Result<std::vector<Descriptor>>
+loadDescriptors(const std::vector<std::string> &userPaths) {
+  std::string_view shared;
+  for (const EmbeddedDescriptor &file : embeddedDescriptors())
+    if (std::string_view(file.name) == "shared.json")
+      shared = file.text;
+  std::vector<Descriptor> descriptors;
+  for (const std::string &path : userPaths) {
+    INGOT_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
+    std::string_view text(reinterpret_cast<const char *>(file.bytes().data()),
+                          file.bytes().size());
+    INGOT_ASSIGN_OR_RETURN(auto descriptor,
+                           parseDescriptor(text, shared, path));
+    descriptors.push_back(std::move(descriptor));
+  }
+  for (const EmbeddedDescriptor &file : embeddedDescriptors()) {
+    if (std::string_view(file.name) == "shared.json")
+      continue;
+    INGOT_ASSIGN_OR_RETURN(auto descriptor,
+                           parseDescriptor(file.text, shared, file.name));
+    descriptors.push_back(std::move(descriptor));
+  }
+  return descriptors;
+}
+
+std::string expandPattern(const std::string &pattern, std::int64_t layer) {
+  std::size_t at = pattern.find("{i}");
+  if (at == std::string::npos)
+    return pattern;
+  return pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 3);
+}
+
+bool matchesPattern(const std::string &pattern, const std::string &name) {
+  std::size_t at = pattern.find("{i}");
+  if (at == std::string::npos)
+    return pattern == name;
+  std::size_t tail = pattern.size() - at - 3;
+  if (name.size() <= at + tail || name.compare(0, at, pattern, 0, at) != 0 ||
+      name.compare(name.size() - tail, tail, pattern, at + 3, tail) != 0)
+    return false;
+  std::string number = name.substr(at, name.size() - at - tail);
+  return std::all_of(number.begin(), number.end(),
+                     [](char c) { return c >= '0' && c <= '9'; }) &&
+         (number == "0" || number[0] != '0');
+}
+
+} // namespace ingot

@@ -1,0 +1,101 @@
+// A family of models as data. A descriptor says which key of a config feeds
+// which field, which keys may be ignored and why, what each tensor is called,
+// and how the block varies. The importers hold no name of any family: a new one
+// is a new JSON file. docs: compiler/architectures/README.md
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ingot {
+
+// What becomes of one key of a config or of GGUF metadata.
+struct KeyRule {
+  enum class Kind {
+    Field,  // its value is the field `field`
+    Ignore, // it may be left out of account; `why` says why
+    Expect, // it must hold one of `expected`; `why` says what others mean
+  };
+  Kind kind = Kind::Field;
+  std::string field;
+  bool required = false;
+  nlohmann::json defaultValue; // null: none
+  nlohmann::json nullValue;    // stands for an explicit null; null: as absent
+  nlohmann::json expected;     // array
+  std::string why;
+};
+
+struct IgnoredTensor {
+  std::string pattern; // may hold {i}
+  std::string why;
+};
+
+// Rules for keys; one that ends in '*' holds for every key with that prefix
+// and without a rule of its own.
+using KeyRules = std::map<std::string, KeyRule>;
+
+const KeyRule *findKeyRule(const KeyRules &rules, const std::string &key);
+
+// How one kind of input spells the family.
+struct RouteDescriptor {
+  std::vector<std::string> names;         // model_type or general.architecture
+  std::vector<std::string> architectures; // Hugging Face class names
+  KeyRules keys;
+  std::map<std::string, std::string> tensors; // role pattern to name pattern
+  std::vector<IgnoredTensor> ignoredTensors;
+  bool permutedRotary = false;   // q and k rows as RowPermutation says
+  bool biasesByPresence = false; // no key tells, so the tensors do
+};
+
+enum class BiasRule { Never, Always, AttentionBias, MlpBias };
+
+enum class WindowRule {
+  EveryLayer, // slidingWindow holds for all layers
+  Qwen,       // gated by useSlidingWindow; layerTypes or maxWindowLayers choose
+};
+
+struct BlockDescriptor {
+  bool interleavedRotary = false;
+  bool qkNorm = false;
+  WindowRule window = WindowRule::EveryLayer;
+  std::map<std::string, BiasRule> biases; // of q k v o gate up down
+};
+
+struct Descriptor {
+  std::string family;
+  std::string about;
+  RouteDescriptor huggingFace; // names empty: no such input
+  RouteDescriptor gguf;
+  BlockDescriptor block;
+  KeyRules generationConfig;
+};
+
+// `text` is the JSON of a descriptor and `shared` that of the rules that hold
+// for every family. Refuses keys, fields and roles that no importer knows.
+Result<Descriptor> parseDescriptor(std::string_view text,
+                                   std::string_view shared,
+                                   const std::string &name);
+
+// The descriptors built into the program, and those of the user before them.
+Result<std::vector<Descriptor>>
+loadDescriptors(const std::vector<std::string> &userPaths);
+
+// The JSON files of this folder, as the build embedded them.
+struct EmbeddedDescriptor {
+  const char *name;
+  std::string_view text;
+};
+const std::vector<EmbeddedDescriptor> &embeddedDescriptors();
+
+// "blk.{i}.attn_q.weight" with its number put in.
+std::string expandPattern(const std::string &pattern, std::int64_t layer);
+// Whether `name` is `pattern` with some number for {i}.
+bool matchesPattern(const std::string &pattern, const std::string &name);
+
+} // namespace ingot

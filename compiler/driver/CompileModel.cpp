@@ -1,0 +1,288 @@
+#include "compiler/driver/CompileModel.h"
+
+#include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/frontend/ImportModel.h"
+#include "compiler/frontend/lm/LmBuilder.h"
+#include "dialects/lm/LmOps.h"
+#include "dialects/plan/Plan.h"
+#include "passes/Passes.h"
+#include "passes/lower/Passes.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+using namespace mlir;
+
+namespace ingot {
+namespace {
+
+std::string locationText(Location location) {
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return file.getFilename().str() + ":" + std::to_string(file.getLine()) +
+           ":" + std::to_string(file.getColumn()) + ": ";
+  if (StringRef name = lm::locationName(location); !name.empty())
+    return name.str() + ": ";
+  return {};
+}
+
+std::string diagnosticText(Diagnostic &diagnostic) {
+  const char *severity = "error";
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    severity = "warning";
+  else if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+    severity = "note";
+  return std::string(severity) + ": " + locationText(diagnostic.getLocation()) +
+         diagnostic.str();
+}
+
+class Compilation {
+public:
+  Compilation(MLIRContext &context, const CompileRequest &request)
+      : context(context), request(request) {}
+
+  Result<CompiledModel> run() {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (request.diagnostic) {
+        request.diagnostic(diagnosticText(diagnostic));
+        for (Diagnostic &note : diagnostic.getNotes())
+          request.diagnostic(diagnosticText(note));
+      }
+      return success();
+    });
+    INGOT_ASSIGN_OR_RETURN(phases, phaseOptions(request.options));
+    INGOT_RETURN_IF_ERROR(timed("read", [&] { return load(); }));
+    if (!result.module->getOps<lm::ProgramOp>().empty())
+      INGOT_RETURN_IF_ERROR(runPhases());
+    if (!request.outputPath.empty())
+      INGOT_RETURN_IF_ERROR(emit());
+    return std::move(result);
+  }
+
+private:
+  template <typename Function>
+  Status timed(const std::string &step, Function &&function) {
+    if (request.progress)
+      request.progress(step, 0, 0);
+    auto start = std::chrono::steady_clock::now();
+    Status status = function();
+    std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    result.seconds.emplace_back(step, seconds.count());
+    return status;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Import
+  //===--------------------------------------------------------------------===//
+
+  Status load() {
+    std::error_code error;
+    if (!std::filesystem::exists(request.modelPath, error))
+      return Status::notFound(request.modelPath + ": no such file or folder");
+    if (StringRef(request.modelPath).ends_with(".mlir"))
+      return loadStage();
+    if (request.from)
+      return Status::invalid(
+          "a first phase can be named for an .mlir stage only");
+    INGOT_ASSIGN_OR_RETURN(ModelSpec spec, importModel(request.modelPath));
+    LmBuildOptions build;
+    build.context = request.options.context.value_or(0);
+    build.kvDtype = request.options.kv.value_or("f16") == "f32" ? KvDtype::F32
+                                                                : KvDtype::F16;
+    build.name = request.options.name.value_or("");
+    FailureOr<OwningOpRef<ModuleOp>> module = buildLm(context, spec, build);
+    if (failed(module))
+      return Status::invalid(request.modelPath + ": cannot be expressed in lm");
+    result.module = std::move(*module);
+    result.notes = std::move(spec.notes);
+    setProvenance();
+    return Status::ok();
+  }
+
+  Status loadStage() {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(request.modelPath, error))
+      return Status::invalid(request.modelPath + ": is not a file");
+    result.module = parseSourceFile<ModuleOp>(request.modelPath, &context);
+    if (!result.module)
+      return Status::invalid(request.modelPath + ": is not a valid module");
+    ModuleOp module = *result.module;
+    const CompileOptions &options = request.options;
+    if (options.kv || options.context || options.name)
+      return Status::invalid("kv, context and name are fixed at import; " +
+                             request.modelPath + " has been imported");
+    bool hasProgram = !module.getOps<lm::ProgramOp>().empty();
+    if (!hasProgram && module.getOps<plan::TargetOp>().empty())
+      return Status::invalid(request.modelPath +
+                             ": has neither an lm.program nor a plan.target");
+    if (!hasProgram &&
+        (options.quantize || options.table || options.skip || options.levels ||
+         options.target || !options.pipelines.empty() || request.from))
+      return Status::invalid(
+          request.modelPath +
+          ": no phase is left that could follow the options");
+    if (!module->hasAttr(plan::PlanDialect::getProvenanceAttrName()))
+      setProvenance();
+    return Status::ok();
+  }
+
+  void setProvenance() {
+    Builder builder(&context);
+    (*result.module)
+        ->setAttr(
+            plan::PlanDialect::getProvenanceAttrName(),
+            builder.getDictionaryAttr(
+                {builder.getNamedAttr(
+                     "compiler", builder.getStringAttr("ingot " INGOT_VERSION)),
+                 builder.getNamedAttr("pipeline",
+                                      builder.getStringAttr(wholePipelineText(
+                                          phases, request.options)))}));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Phases
+  //===--------------------------------------------------------------------===//
+
+  Status runPhases() {
+    for (Phase phase : kPhases) {
+      if (phase < request.from.value_or(Phase::Import) || phase > request.until)
+        continue;
+      INGOT_RETURN_IF_ERROR(
+          timed(phaseName(phase), [&] { return runPhase(phase); }));
+      INGOT_RETURN_IF_ERROR(saveStage(phase));
+    }
+    return Status::ok();
+  }
+
+  Status runPhase(Phase phase) {
+    auto passes = PassManager::on<ModuleOp>(&context);
+    std::string text = phaseText(phase, phases, request.options);
+    std::string message;
+    llvm::raw_string_ostream stream(message);
+    if (failed(parsePassPipeline(text, passes, stream)))
+      return Status::invalid(std::string("phase ") + phaseName(phase) +
+                             ": pipeline \"" + text + "\": " + stream.str());
+    if (failed(passes.run(*result.module)))
+      return Status::unsupported(std::string("phase ") + phaseName(phase) +
+                                 " failed");
+    return Status::ok();
+  }
+
+  Status saveStage(Phase phase) {
+    if (request.stagesFolder.empty())
+      return Status::ok();
+    std::error_code error;
+    std::filesystem::create_directories(request.stagesFolder, error);
+    std::string path = request.stagesFolder + "/" +
+                       std::to_string(static_cast<int>(phase)) + "-" +
+                       phaseName(phase) + ".mlir";
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << stageText(*result.module);
+    file.close();
+    return file ? Status::ok() : Status::io(path + ": cannot be written");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Code and file
+  //===--------------------------------------------------------------------===//
+
+  Status emit() {
+    if (request.until != Phase::Lower)
+      return Status::invalid("an artifact needs all phases");
+    std::vector<std::vector<codegen::CompiledLevel>> levels;
+    INGOT_RETURN_IF_ERROR(
+        timed("code", [&] { return compileTargets(levels); }));
+    package::WriteOptions write;
+    write.threads = request.threads;
+    write.sourceFolder = request.sourceFolder;
+    write.progress = request.progress;
+    return timed("write", [&]() -> Status {
+      INGOT_ASSIGN_OR_RETURN(result.artifact,
+                             package::writeArtifact(request.outputPath,
+                                                    *result.module,
+                                                    std::move(levels), write));
+      return Status::ok();
+    });
+  }
+
+  Status
+  compileTargets(std::vector<std::vector<codegen::CompiledLevel>> &levels) {
+    for (auto target : result.module->getOps<plan::TargetOp>()) {
+      if (target.getSymName() != "cpu")
+        return Status::unsupported("target @" + target.getSymName().str() +
+                                   " (cpu has code)");
+      std::vector<codegen::KernelRequest> kernels;
+      for (auto kernel : target.getBody().getOps<plan::KernelOp>()) {
+        codegen::KernelRequest wanted;
+        wanted.name = kernel.getSymName().str();
+        wanted.op = kernel.getOp().str();
+        for (NamedAttribute constant : kernel.getConfig()) {
+          std::string key = constant.getName().str();
+          if (auto text = dyn_cast<StringAttr>(constant.getValue()))
+            wanted.constants[key] = text.str();
+          else if (auto number = dyn_cast<IntegerAttr>(constant.getValue());
+                   number && number.getType().isSignlessInteger(64))
+            wanted.constants[key] = number.getInt();
+          else
+            return Status::invalid("kernel @" + wanted.name + ": constant \"" +
+                                   key + "\" is neither a string nor an i64");
+        }
+        kernels.push_back(std::move(wanted));
+      }
+      std::vector<codegen::CompiledLevel> &compiled = levels.emplace_back();
+      for (Attribute level : target.getLevels()) {
+        INGOT_ASSIGN_OR_RETURN(
+            codegen::CompiledLevel one,
+            codegen::compileLevel(cast<StringAttr>(level).str(), kernels,
+                                  request.threads));
+        compiled.push_back(std::move(one));
+      }
+    }
+    return Status::ok();
+  }
+
+  MLIRContext &context;
+  const CompileRequest &request;
+  PhaseOptions phases;
+  CompiledModel result;
+};
+
+} // namespace
+
+void prepareContext(MLIRContext &context) {
+  context.disableMultithreading();
+  context.loadDialect<lm::LmDialect, plan::PlanDialect>();
+  static std::once_flag registered; // the registry of passes is the process's
+  std::call_once(registered, [] {
+    registerIngotLmPasses();
+    registerIngotLowerPasses();
+    registerCanonicalizerPass();
+    registerCSEPass();
+    registerSymbolDCEPass();
+  });
+}
+
+Result<CompiledModel> compileModel(MLIRContext &context,
+                                   const CompileRequest &request) {
+  return Compilation(context, request).run();
+}
+
+std::string stageText(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(true, /*prettyForm=*/false);
+  module.print(stream, flags);
+  stream << "\n";
+  return stream.str();
+}
+
+} // namespace ingot

@@ -1,0 +1,61 @@
+// The whole way from a model to an artifact: import, the phases, code, file.
+// A stage of it can be saved as text and taken up again: the artifact made from
+// the text is the same, byte by byte.
+#pragma once
+
+#include "compiler/driver/CompileOptions.h"
+#include "compiler/package/ArtifactWriter.h"
+#include "runtime/support/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ingot {
+
+struct CompileRequest {
+  std::string modelPath;  // a folder, a GGUF file or an .mlir stage
+  std::string outputPath; // empty: stop before code and file
+  CompileOptions options;
+  // For an .mlir stage in lm: the first phase that is still to run. A stage in
+  // plan has none left.
+  std::optional<Phase> from;
+  // The last phase to run.
+  Phase until = Phase::Lower;
+  std::string stagesFolder; // write the module after each phase into it
+  std::string sourceFolder; // of a stage whose sources have no paths
+  unsigned threads = 2;
+
+  // One diagnostic of the compiler, ready to print: "error: layer.3.qkv: ...".
+  std::function<void(const std::string &)> diagnostic;
+  // A step begins; done and total count bytes, 0 where they are not known.
+  std::function<void(const std::string &step, std::uint64_t done,
+                     std::uint64_t total)>
+      progress;
+};
+
+struct CompiledModel {
+  mlir::OwningOpRef<mlir::ModuleOp> module; // after the last phase that ran
+  package::WrittenArtifact artifact;        // zeros without an output path
+  std::vector<std::pair<std::string, double>> seconds; // by step, in order
+  std::vector<std::string> notes; // what import left out, by rule
+};
+
+// Loads the dialects and registers the passes that the phases name. Once for a
+// context.
+void prepareContext(mlir::MLIRContext &context);
+
+Result<CompiledModel> compileModel(mlir::MLIRContext &context,
+                                   const CompileRequest &request);
+
+// The text of a module from which the compiler goes on as if it had never
+// stopped.
+std::string stageText(mlir::ModuleOp module);
+
+} // namespace ingot

@@ -1,0 +1,176 @@
+#include "compiler/driver/CompileOptions.h"
+
+#include "compiler/frontend/StrictJson.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ingot {
+namespace {
+
+using Json = nlohmann::json;
+
+Status wrongType(const std::string &key, const char *expected,
+                 const Json &found) {
+  return Status::invalid("\"" + key + "\": expected " + expected + ", found " +
+                         jsonForMessage(found));
+}
+
+Status readString(const std::string &key, const Json &value,
+                  std::optional<std::string> &option) {
+  if (!value.is_string())
+    return wrongType(key, "a string", value);
+  if (!option)
+    option = value.get<std::string>();
+  return Status::ok();
+}
+
+Status readStrings(const std::string &key, const Json &value,
+                   std::optional<std::vector<std::string>> &option) {
+  if (!value.is_array())
+    return wrongType(key, "an array of strings", value);
+  std::vector<std::string> strings;
+  for (const Json &element : value) {
+    if (!element.is_string())
+      return wrongType(key, "an array of strings", value);
+    strings.push_back(element.get<std::string>());
+  }
+  if (!option)
+    option = std::move(strings);
+  return Status::ok();
+}
+
+Status readPipelines(const Json &value, CompileOptions &options) {
+  if (!value.is_object())
+    return wrongType("pipelines", "an object", value);
+  for (const auto &[phase, text] : value.items()) {
+    if (!phaseByName(phase))
+      return Status::invalid("\"pipelines\": no phase is named \"" + phase +
+                             "\"");
+    if (!text.is_string())
+      return wrongType("pipelines." + phase, "a string", text);
+    options.pipelines.emplace(phase, text.get<std::string>());
+  }
+  return Status::ok();
+}
+
+Status readKey(const std::string &key, const Json &value,
+               CompileOptions &options) {
+  if (key == "quantize")
+    return readString(key, value, options.quantize);
+  if (key == "table")
+    return readString(key, value, options.table);
+  if (key == "kv")
+    return readString(key, value, options.kv);
+  if (key == "name")
+    return readString(key, value, options.name);
+  if (key == "target")
+    return readString(key, value, options.target);
+  if (key == "levels")
+    return readStrings(key, value, options.levels);
+  if (key == "skip")
+    return readStrings(key, value, options.skip);
+  if (key == "pipelines")
+    return readPipelines(value, options);
+  if (key == "context") {
+    if (!value.is_number_integer())
+      return wrongType(key, "an integer", value);
+    if (!options.context)
+      options.context = value.get<std::int64_t>();
+    return Status::ok();
+  }
+  return Status::invalid(
+      "unknown key \"" + key +
+      "\" (quantize, table, kv, context, name, target, levels, "
+      "skip, pipelines)");
+}
+
+} // namespace
+
+std::optional<Phase> phaseByName(const std::string &name) {
+  for (Phase phase : kPhases)
+    if (name == phaseName(phase))
+      return phase;
+  return std::nullopt;
+}
+
+Status applyRecipe(const std::string &json, const std::string &name,
+                   CompileOptions &options) {
+  INGOT_ASSIGN_OR_RETURN(Json recipe, parseStrictJson(json, name));
+  if (!recipe.is_object())
+    return Status::invalid(name + ": a recipe is a JSON object");
+  for (const auto &[key, value] : recipe.items())
+    if (Status status = readKey(key, value, options); !status)
+      return status.withContext(name);
+  return Status::ok();
+}
+
+std::string recipeText(const CompileOptions &options) {
+  nlohmann::ordered_json recipe = nlohmann::ordered_json::object();
+  auto add = [&](const char *key, const auto &option) {
+    if (option)
+      recipe[key] = *option;
+  };
+  add("quantize", options.quantize);
+  add("table", options.table);
+  add("kv", options.kv);
+  add("context", options.context);
+  add("name", options.name);
+  add("target", options.target);
+  add("levels", options.levels);
+  add("skip", options.skip);
+  if (!options.pipelines.empty())
+    recipe["pipelines"] = options.pipelines;
+  return recipe.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
+  PhaseOptions phases;
+  INGOT_RETURN_IF_ERROR(
+      applyQuantizeShorthand(options.quantize.value_or("none"), phases));
+  if (options.table)
+    phases.table = *options.table;
+  if (options.skip)
+    phases.skip = *options.skip;
+  if (options.levels)
+    phases.levels = *options.levels;
+  if (std::string target = options.target.value_or("cpu"); target != "cpu")
+    return Status::unsupported("target \"" + target + "\" (cpu)");
+  if (options.kv && *options.kv != "f16" && *options.kv != "f32")
+    return Status::invalid("kv \"" + *options.kv + "\": expected f16 or f32");
+  if (options.context && *options.context <= 0)
+    return Status::invalid("context " + std::to_string(*options.context) +
+                           ": expected a positive number");
+  // They become part of a pipeline's text, where these characters have meaning.
+  auto check = [](const char *what, const std::string &word) {
+    return word.empty() || word.find_first_of(" ,{}()\"'") != std::string::npos
+               ? Status::invalid(
+                     std::string(what) + " \"" + word +
+                     "\": is empty or holds a space, comma, bracket or "
+                     "quote")
+               : Status::ok();
+  };
+  INGOT_RETURN_IF_ERROR(check("table", phases.table));
+  for (const std::string &word : phases.skip)
+    INGOT_RETURN_IF_ERROR(check("skip", word));
+  for (const std::string &word : phases.levels)
+    INGOT_RETURN_IF_ERROR(check("level", word));
+  return phases;
+}
+
+std::string phaseText(Phase phase, const PhaseOptions &phaseOptions,
+                      const CompileOptions &options) {
+  auto own = options.pipelines.find(phaseName(phase));
+  return own != options.pipelines.end() ? own->second
+                                        : phasePipeline(phase, phaseOptions);
+}
+
+std::string wholePipelineText(const PhaseOptions &phaseOptions,
+                              const CompileOptions &options) {
+  std::string text;
+  for (Phase phase : kPhases)
+    if (std::string one = phaseText(phase, phaseOptions, options); !one.empty())
+      text += (text.empty() ? "" : ",") + one;
+  return "builtin.module(" + text + ")";
+}
+
+} // namespace ingot

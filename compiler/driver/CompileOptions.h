@@ -1,0 +1,54 @@
+// What a compilation can be told, from flags or from a recipe. A recipe is a
+// JSON object of the same options and, for a phase, the text of its pipeline:
+//
+//   { "quantize": "int4-g64", "table": "i8-g64", "kv": "f16", "context": 2048,
+//     "target": "cpu", "levels": ["x86-64-v3"], "skip": ["layer.0.*"],
+//     "pipelines": { "fuse": "fuse-quantize,fuse-epilogues" } }
+//
+// Unknown keys are refused. Flags win over the recipe.
+#pragma once
+
+#include "compiler/pipeline/Phases.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+struct CompileOptions {
+  std::optional<std::string> quantize; // none, f16, int8, int4-g64 ...
+  std::optional<std::string> table;    // encoding of embedding and head
+  std::optional<std::string> kv;       // f16 or f32
+  std::optional<std::int64_t> context; // longest sequence
+  std::optional<std::string> name;     // of the model, for people
+  std::optional<std::string> target;   // cpu
+  std::optional<std::vector<std::string>> levels;
+  std::optional<std::vector<std::string>> skip; // weights to leave as they are
+  std::map<std::string, std::string> pipelines; // by phase
+};
+
+// Fills what `options` leaves open from the JSON text of a recipe. `name`
+// stands for the file in messages.
+Status applyRecipe(const std::string &json, const std::string &name,
+                   CompileOptions &options);
+
+// The recipe that gives the same options again.
+std::string recipeText(const CompileOptions &options);
+
+// Checks the values and turns them into those of the pipelines.
+Result<PhaseOptions> phaseOptions(const CompileOptions &options);
+
+// The text of one phase, and of all phases: "builtin.module(...)".
+std::string phaseText(Phase phase, const PhaseOptions &phaseOptions,
+                      const CompileOptions &options);
+std::string wholePipelineText(const PhaseOptions &phaseOptions,
+                              const CompileOptions &options);
+
+// "simplify" and so on.
+std::optional<Phase> phaseByName(const std::string &name);
+
+} // namespace ingot

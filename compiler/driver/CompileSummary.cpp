@@ -1,0 +1,184 @@
+#include "compiler/driver/CompileSummary.h"
+
+#include "dialects/plan/Plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdarg>
+#include <cstdio>
+
+using namespace mlir;
+
+namespace ingot {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rows of the step that the contract's examples are computed for.
+constexpr uint64_t kStepTokens = 512;
+constexpr uint64_t kStepLogitRows = 64;
+
+// A size of memory and what fits into it beside weights, code and arenas.
+struct Fit {
+  uint64_t memoryBytes = 0;
+  uint64_t tokens = 0;    // of keys and values, all sequences together
+  uint64_t sequences = 0; // at the longest context
+};
+
+struct Facts {
+  std::string name, family, pipeline;
+  uint64_t layers = 0, parameters = 0, context = 0, sourceBytes = 0;
+  uint64_t launches = 0, kernels = 0;
+  uint64_t tokenArenaBytes = 0, logitRowArenaBytes = 0, kvBytesPerToken = 0;
+  std::vector<Fit> fits;
+};
+
+Facts collect(CompiledModel &compiled) {
+  Facts facts;
+  ModuleOp module = *compiled.module;
+  auto info = module->getAttrOfType<DictionaryAttr>(
+      plan::PlanDialect::getModelAttrName());
+  auto number = [&](StringRef key) {
+    return uint64_t(info.getAs<IntegerAttr>(key).getInt());
+  };
+  facts.name = info.getAs<StringAttr>("name").str();
+  facts.family = info.getAs<StringAttr>("family").str();
+  facts.layers = info.getAs<ArrayAttr>("layers").size();
+  facts.parameters = number("parameters");
+  facts.context = number("context");
+  facts.sourceBytes = number("source_bytes");
+  facts.pipeline = module
+                       ->getAttrOfType<DictionaryAttr>(
+                           plan::PlanDialect::getProvenanceAttrName())
+                       .getAs<StringAttr>("pipeline")
+                       .str();
+  for (auto target : module.getOps<plan::TargetOp>()) {
+    target.walk([&](plan::LaunchOpInterface) { ++facts.launches; });
+    target.walk([&](plan::KernelOp) { ++facts.kernels; });
+    facts.tokenArenaBytes += *target.getTokenArenaBytes();
+    facts.logitRowArenaBytes += *target.getLogitRowArenaBytes();
+  }
+  for (auto state : module.getOps<plan::StateOp>())
+    facts.kvBytesPerToken +=
+        state.getLayers() * (state.getLayerBlockBytes() / 32);
+  uint64_t fixed = compiled.artifact.weightsBytes +
+                   compiled.artifact.codeBytes +
+                   facts.tokenArenaBytes * kStepTokens +
+                   facts.logitRowArenaBytes * kStepLogitRows;
+  for (uint64_t gibibytes = 1; gibibytes <= 64; gibibytes *= 4) {
+    uint64_t memory = gibibytes << 30;
+    if (memory <= fixed || facts.kvBytesPerToken == 0)
+      continue;
+    // Whole blocks of 32 positions.
+    uint64_t tokens = (memory - fixed) / (facts.kvBytesPerToken * 32) * 32;
+    facts.fits.push_back(
+        {memory, tokens, facts.context ? tokens / facts.context : 0});
+  }
+  return facts;
+}
+
+std::string format(const char *pattern, ...)
+    __attribute__((format(printf, 1, 2)));
+std::string format(const char *pattern, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof(text), pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string bytesText(uint64_t bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  return unit ? format("%.1f %s", value, units[unit])
+              : std::to_string(bytes) + " B";
+}
+
+} // namespace
+
+std::string summaryTable(CompiledModel &compiled,
+                         const std::string &outputPath) {
+  Facts facts = collect(compiled);
+  const package::WrittenArtifact &artifact = compiled.artifact;
+  std::string text;
+  auto row = [&](const std::string &key, const std::string &value) {
+    text += "  " + key +
+            std::string(key.size() < 22 ? 22 - key.size() : 1, ' ') + value +
+            "\n";
+  };
+  text += outputPath + "\n";
+  row("model", facts.name + " (" + facts.family + ")");
+  row("layers", std::to_string(facts.layers));
+  row("parameters", format("%.1f M", double(facts.parameters) / 1e6));
+  row("source", bytesText(facts.sourceBytes));
+  row("artifact",
+      bytesText(artifact.fileBytes) +
+          format(" (%.1f %% of the source)",
+                 facts.sourceBytes ? 100.0 * double(artifact.fileBytes) /
+                                         double(facts.sourceBytes)
+                                   : 0.0));
+  row("launches, kernels",
+      std::to_string(facts.launches) + ", " + std::to_string(facts.kernels));
+  text += "memory contract\n";
+  row("weights", bytesText(artifact.weightsBytes));
+  row("code", bytesText(artifact.codeBytes));
+  row("arena per token", bytesText(facts.tokenArenaBytes));
+  row("arena per logits row", bytesText(facts.logitRowArenaBytes));
+  row("KV cache per token", bytesText(facts.kvBytesPerToken));
+  for (const Fit &fit : facts.fits)
+    row("in " + bytesText(fit.memoryBytes),
+        std::to_string(fit.tokens) + " tokens, " +
+            std::to_string(fit.sequences) + " sequences of " +
+            std::to_string(facts.context));
+  text +=
+      format("  (beside arenas for steps of %d tokens and %d logits rows)\n",
+             int(kStepTokens), int(kStepLogitRows));
+  text += "time\n";
+  for (const auto &[step, seconds] : compiled.seconds)
+    row(step, format("%.2f s", seconds));
+  return text;
+}
+
+std::string summaryJson(CompiledModel &compiled,
+                        const std::string &outputPath) {
+  Facts facts = collect(compiled);
+  const package::WrittenArtifact &artifact = compiled.artifact;
+  Json fits = Json::array();
+  for (const Fit &fit : facts.fits)
+    fits.push_back({{"memory_bytes", fit.memoryBytes},
+                    {"tokens", fit.tokens},
+                    {"sequences_at_context", fit.sequences}});
+  Json seconds = Json::object();
+  for (const auto &[step, time] : compiled.seconds)
+    seconds[step] = time;
+  Json summary = {{"output", outputPath},
+                  {"name", facts.name},
+                  {"family", facts.family},
+                  {"layers", facts.layers},
+                  {"parameters", facts.parameters},
+                  {"context", facts.context},
+                  {"source_bytes", facts.sourceBytes},
+                  {"artifact_bytes", artifact.fileBytes},
+                  {"launches", facts.launches},
+                  {"kernels", facts.kernels},
+                  {"pipeline", facts.pipeline},
+                  {"memory",
+                   {{"weights_bytes", artifact.weightsBytes},
+                    {"code_bytes", artifact.codeBytes},
+                    {"arena_bytes_per_token", facts.tokenArenaBytes},
+                    {"arena_bytes_per_logits_row", facts.logitRowArenaBytes},
+                    {"kv_bytes_per_token", facts.kvBytesPerToken},
+                    {"step_tokens", kStepTokens},
+                    {"step_logits_rows", kStepLogitRows},
+                    {"fits", fits}}},
+                  {"notes", compiled.notes},
+                  {"warnings", artifact.warnings},
+                  {"seconds", seconds}};
+  return summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ingot

@@ -1,0 +1,16 @@
+// What came of a compilation, for people and as JSON: sizes before and after,
+// the memory contract, and the time of each step.
+#pragma once
+
+#include "compiler/driver/CompileModel.h"
+
+#include <string>
+
+namespace ingot {
+
+// Ends with a line break.
+std::string summaryTable(CompiledModel &compiled,
+                         const std::string &outputPath);
+std::string summaryJson(CompiledModel &compiled, const std::string &outputPath);
+
+} // namespace ingot

@@ -1,0 +1,17 @@
+// Choices a user can make at import. Each default refuses rather than guesses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+struct ImportOptions {
+  // Use the embedding as the head when the config says the head is its own
+  // tensor and the files hold none.
+  bool tieMissingHead = false;
+  // Family descriptors of the user, tried before the built-in ones.
+  std::vector<std::string> descriptorPaths;
+};
+
+} // namespace ingot

@@ -1,0 +1,175 @@
+// The effective model: what an importer learned from a Hugging Face folder or
+// a GGUF file, with every default resolved and nothing left to guess. Plain
+// values, no weights: a parameter says where its bytes lie, and what must be
+// undone when they are read. The same model gives the same ModelSpec whichever
+// way it came in; only `sources` and the TensorSources differ.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+// How the elements of a weight are stored, in whichever file format.
+enum class WeightDtype { F32, F16, BF16, Q8_0, Q4_0, Q4_1 };
+
+const char *weightDtypeName(WeightDtype dtype);
+// Elements in one block along a row, and the bytes of one block.
+std::uint64_t weightBlockElements(WeightDtype dtype);
+std::uint64_t weightBlockBytes(WeightDtype dtype);
+
+// A reordering of the rows done by a converter, which the reader must undo.
+enum class RowPermutation {
+  None,
+  // GGUF files of the llama architecture hold q and k for interleaved rotation.
+  // In each head of D rows, stored row 2*i + s is logical row s*(D/2) + i.
+  LlamaGgufRope,
+};
+
+// Where the bytes of one parameter lie. `shape` is [out, in] for a matrix
+// ([vocab, hidden] for the embedding) and [n] for a vector; rows are contiguous.
+struct TensorSource {
+  std::string name;             // as the file spells it
+  std::uint32_t fileIndex = 0;  // into ModelSpec::sources
+  std::uint64_t byteOffset = 0; // from the start of that file
+  std::uint64_t sizeBytes = 0;
+  WeightDtype dtype = WeightDtype::F32;
+  std::vector<std::int64_t> shape;
+  RowPermutation permutation = RowPermutation::None;
+  std::int64_t permutationHeads = 0; // heads of a permuted tensor, else 0
+
+  bool operator==(const TensorSource &) const = default;
+};
+
+// The stored row that holds logical row `row` of `source`.
+std::int64_t storedRow(const TensorSource &source, std::int64_t row);
+
+enum class RotaryKind {
+  Default,
+  Linear,
+  Llama3,
+  FrequencyFactors, // GGUF's rope_freqs.weight: a divisor for each frequency
+};
+
+// Which elements of a head form a pair: (i, i + dim/2) or (2i, 2i + 1).
+enum class RotaryLayout { Half, Interleaved };
+
+struct RotarySpec {
+  RotaryKind kind = RotaryKind::Default;
+  RotaryLayout layout = RotaryLayout::Half;
+  std::int64_t dim = 0; // elements of a head that rotate: [0, dim)
+  double theta = 10000.0;
+  double factor = 1.0;                    // Linear, Llama3
+  double lowFreqFactor = 0.0;             // Llama3
+  double highFreqFactor = 0.0;            // Llama3
+  std::int64_t originalContextLength = 0; // Llama3
+  double attentionFactor = 1.0;           // multiplies cos and sin
+  std::vector<float> invFreq;             // [dim / 2], scaling applied
+
+  bool operator==(const RotarySpec &) const = default;
+};
+
+enum class Activation { Silu, Gelu, GeluTanh };
+
+const char *activationName(Activation activation);
+const char *rotaryKindName(RotaryKind kind);
+
+// Which projections carry a bias vector.
+struct LayerBiases {
+  bool q = false, k = false, v = false, o = false;
+  bool gate = false, up = false, down = false;
+
+  bool operator==(const LayerBiases &) const = default;
+};
+
+// Layers need not be alike: every size belongs to its layer.
+struct LayerSpec {
+  std::int64_t heads = 0;
+  std::int64_t kvHeads = 0;
+  std::int64_t headDim = 0;
+  RotarySpec rotary;
+  std::int64_t slidingWindow = 0; // keys a query sees, itself included; 0 = all
+  bool qkNorm = false;            // RMS norm of each q and k head
+  LayerBiases biases;
+  std::int64_t ffnSize = 0;
+  Activation activation = Activation::Silu;
+  double softmaxScale = 0.0;
+
+  bool operator==(const LayerSpec &) const = default;
+};
+
+struct SourceFile {
+  std::string path; // to open
+  std::string name; // within the model folder
+  std::uint64_t sizeBytes = 0;
+};
+
+struct TemplateSource {
+  std::string name; // "default" for the one used when none is named
+  std::string text;
+
+  bool operator==(const TemplateSource &) const = default;
+};
+
+// What the model's authors recommend; absent where they say nothing.
+struct DefaultSampling {
+  std::optional<bool> doSample; // false: greedy whatever the others say
+  std::optional<double> temperature;
+  std::optional<double> topP;
+  std::optional<std::int64_t> topK;
+  std::optional<double> minP;
+  std::optional<double> repetitionPenalty;
+
+  bool operator==(const DefaultSampling &) const = default;
+};
+
+struct TokenizerLocation {
+  enum class Kind { None, HuggingFaceJson, Gguf };
+  Kind kind = Kind::None;
+  std::string path;       // tokenizer.json, or the GGUF file
+  std::string configPath; // tokenizer_config.json, or empty
+};
+
+// Parameters are keyed by role:
+//   embed  final_norm  lm_head (absent when tiedHead)
+//   layer.{i}.attn_norm  .q .k .v .o  .q_norm .k_norm
+//   layer.{i}.ffn_norm   .gate .up .down
+// and the seven projections' biases as layer.{i}.q.bias and so on.
+struct ModelSpec {
+  std::string family;       // the descriptor that read it
+  std::string architecture; // as the input spells it
+  std::int64_t vocabSize = 0;
+  std::int64_t hiddenSize = 0;
+  std::int64_t contextLength = 0;
+  bool tiedHead = false;
+  double normEps = 0.0;
+  double embeddingScale = 1.0;
+  double logitScale = 1.0;
+  double logitSoftcap = 0.0; // 0 = none
+  std::vector<LayerSpec> layers;
+
+  std::vector<SourceFile> sources;
+  std::map<std::string, TensorSource> parameters;
+
+  std::vector<std::int64_t> eosIds; // ascending
+  std::optional<std::int64_t> bosId;
+  std::vector<TemplateSource> chatTemplates;
+  DefaultSampling sampling;
+  TokenizerLocation tokenizer;
+  std::string licence; // text, or the identifier a GGUF names
+  std::string modelCard;
+
+  // What was left out by a rule, a line each, for the log.
+  std::vector<std::string> notes;
+};
+
+// "layer.3.q"; the role within layer `layer`.
+std::string layerRole(std::int64_t layer, const std::string &role);
+
+} // namespace ingot

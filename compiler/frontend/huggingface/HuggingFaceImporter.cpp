@@ -1,0 +1,189 @@
+#include "compiler/frontend/huggingface/HuggingFaceImporter.h"
+
+#include "compiler/frontend/ModelFields.h"
+#include "compiler/frontend/SpecBuilder.h"
+#include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/huggingface/SafetensorsFolder.h"
+#include "compiler/frontend/huggingface/TokenizerFiles.h"
+
+#include <algorithm>
+
+namespace ingot {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t maxConfigBytes = 16 << 20;
+constexpr std::uint64_t maxTextBytes = 8 << 20;
+
+Result<Json> readConfig(const ModelFolder &folder, const std::string &name) {
+  INGOT_ASSIGN_OR_RETURN(auto text, folder.readText(name, maxConfigBytes));
+  INGOT_ASSIGN_OR_RETURN(auto json,
+                         parseStrictJson(text, folder.path() + "/" + name));
+  if (!json.is_object())
+    return Status::invalid(folder.path() + "/" + name +
+                           ": expected an object, found " +
+                           jsonForMessage(json));
+  return json;
+}
+
+// A config that nests the language model: what the inner object says stands
+// above what the outer one says.
+Status mergeTextConfig(const std::string &where, Json &config) {
+  if (!config.contains("text_config"))
+    return Status::ok();
+  Json inner = config["text_config"];
+  if (!inner.is_object())
+    return Status::invalid(where + ": text_config: expected an object");
+  config.erase("text_config");
+  // The outer type and classes may name a wrapper; the inner are the model's.
+  for (const auto &item : inner.items())
+    config[item.key()] = item.value();
+  return Status::ok();
+}
+
+std::optional<WeightDtype> weightDtype(SafetensorsDtype dtype) {
+  switch (dtype) {
+  case SafetensorsDtype::F32:
+    return WeightDtype::F32;
+  case SafetensorsDtype::F16:
+    return WeightDtype::F16;
+  case SafetensorsDtype::BF16:
+    return WeightDtype::BF16;
+  default:
+    return std::nullopt;
+  }
+}
+
+// The descriptor by model_type; the class, where one is named, must be one
+// that the family knows, as a class decides what the tensors mean.
+Result<const Descriptor *>
+chooseDescriptor(const std::vector<Descriptor> &descriptors, const Json &config,
+                 const std::string &where) {
+  auto type = config.find("model_type");
+  if (type == config.end() || !type->is_string())
+    return Status::invalid(where + ": expected a string \"model_type\"");
+  std::string known;
+  for (const Descriptor &descriptor : descriptors) {
+    const RouteDescriptor &route = descriptor.huggingFace;
+    for (const std::string &name : route.names) {
+      known += (known.empty() ? "" : ", ") + name;
+      if (*type != name)
+        continue;
+      auto classes = config.find("architectures");
+      if (classes == config.end() || classes->is_null())
+        return &descriptor;
+      if (!classes->is_array() || classes->size() != 1 ||
+          !(*classes)[0].is_string())
+        return Status::invalid(where +
+                               ": architectures: expected one name, "
+                               "found " +
+                               jsonForMessage(*classes));
+      std::string name0 = (*classes)[0].get<std::string>();
+      if (std::find(route.architectures.begin(), route.architectures.end(),
+                    name0) != route.architectures.end())
+        return &descriptor;
+      return Status::unsupported(where + ": unsupported architecture " +
+                                 quoteName(name0) + " of model_type " +
+                                 quoteName(name));
+    }
+  }
+  return Status::unsupported(where + ": unsupported model_type " +
+                             jsonForMessage(*type) + " (known: " + known + ")");
+}
+
+Result<std::string> readFirst(const ModelFolder &folder,
+                              const std::vector<std::string> &names) {
+  for (const std::string &name : names)
+    if (folder.has(name))
+      return folder.readText(name, maxTextBytes);
+  return std::string();
+}
+
+std::vector<FileTensor> listTensors(const SafetensorsFolder &weights) {
+  std::vector<FileTensor> tensors;
+  for (const auto &[name, located] : weights.tensors()) {
+    const SafetensorsTensor &from = *located.tensor;
+    FileTensor tensor;
+    tensor.name = name;
+    tensor.fileIndex = static_cast<std::uint32_t>(located.fileIndex);
+    tensor.byteOffset = from.fileOffset;
+    tensor.data = weights.files()[located.fileIndex].data(from);
+    tensor.dtype = weightDtype(from.dtype);
+    tensor.dtypeName = safetensorsDtypeName(from.dtype);
+    tensor.shape = from.shape;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+} // namespace
+
+// 1. the config chooses the descriptor, 2. fields, 3. tokenizer and generation
+// files, 4. tensors; one message lists what is wrong in all of them.
+Result<ModelSpec> importHuggingFace(const std::string &path,
+                                    const ImportOptions &options) {
+  INGOT_ASSIGN_OR_RETURN(auto folder, ModelFolder::open(path));
+  INGOT_ASSIGN_OR_RETURN(auto descriptors,
+                         loadDescriptors(options.descriptorPaths));
+  std::string where = path + "/config.json";
+  INGOT_ASSIGN_OR_RETURN(auto config, readConfig(folder, "config.json"));
+  INGOT_RETURN_IF_ERROR(mergeTextConfig(where, config));
+  INGOT_ASSIGN_OR_RETURN(const Descriptor *descriptor,
+                         chooseDescriptor(descriptors, config, where));
+
+  ModelSpec spec;
+  ImportProblems problems;
+  SpecFields fields(problems);
+  fields.apply(descriptor->huggingFace.keys, config, "config");
+  spec.family = descriptor->family;
+  spec.architecture = config["model_type"].get<std::string>();
+  bool layersRead = readModelFields(fields, descriptor->block, spec);
+
+  // Ids and sampling: the union of what every file says ends a text.
+  SpecFields generation(problems);
+  if (folder.has("generation_config.json")) {
+    INGOT_ASSIGN_OR_RETURN(auto json,
+                           readConfig(folder, "generation_config.json"));
+    generation.apply(descriptor->generationConfig, json, "generation_config");
+  }
+  readSamplingFields(generation, spec.sampling);
+  INGOT_ASSIGN_OR_RETURN(auto tokenizer, readTokenizerFiles(folder));
+  spec.tokenizer = tokenizer.location;
+  spec.chatTemplates = std::move(tokenizer.chatTemplates);
+  if (spec.vocabSize > 0) {
+    readTokenIds(fields, "eosIds", spec.vocabSize, spec.eosIds);
+    readTokenIds(generation, "eosIds", spec.vocabSize, spec.eosIds);
+    if (tokenizer.eosId) {
+      SpecFields one(problems);
+      one.set("eosIds", *tokenizer.eosId, "tokenizer eos_token");
+      readTokenIds(one, "eosIds", spec.vocabSize, spec.eosIds);
+    }
+    std::vector<std::int64_t> bos;
+    readTokenIds(fields.has("bosId") ? fields : generation, "bosId",
+                 spec.vocabSize, bos);
+    if (bos.size() > 1)
+      fields.fault("bosId", "expected one id");
+    else if (!bos.empty())
+      spec.bosId = bos[0];
+  }
+
+  INGOT_ASSIGN_OR_RETURN(auto weights, SafetensorsFolder::open(folder));
+  for (std::size_t i = 0; i < weights.files().size(); ++i)
+    spec.sources.push_back({weights.files()[i].name(), weights.fileNames()[i],
+                            weights.files()[i].sizeBytes()});
+  spec.notes = weights.notes();
+  if (layersRead)
+    bindTensors(fields, *descriptor, descriptor->huggingFace,
+                listTensors(weights), options, spec);
+  if (!problems.empty())
+    return problems.status(path, descriptor->family);
+
+  INGOT_ASSIGN_OR_RETURN(
+      spec.licence, readFirst(folder, {"LICENSE", "LICENSE.txt", "LICENSE.md",
+                                       "LICENCE", "LICENCE.txt"}));
+  INGOT_ASSIGN_OR_RETURN(spec.modelCard, readFirst(folder, {"README.md"}));
+  return spec;
+}
+
+} // namespace ingot

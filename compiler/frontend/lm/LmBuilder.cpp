@@ -1,0 +1,350 @@
+// The order of what is built: sources, weights, states, the program. Names of
+// weights are the roles of ModelSpec::parameters; names of operations, which
+// become names of launches, are "layer.{i}.{what}".
+#include "compiler/frontend/lm/LmBuilder.h"
+
+#include "compiler/frontend/lm/LmModelInfo.h"
+#include "dialects/lm/LmOps.h"
+#include "runtime/support/MappedFile.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <filesystem>
+#include <tuple>
+#include <xxhash.h>
+
+using namespace mlir;
+
+namespace ingot {
+namespace {
+
+lm::Stored storedOf(WeightDtype dtype) {
+  switch (dtype) {
+  case WeightDtype::F32:
+    return lm::Stored::F32;
+  case WeightDtype::F16:
+    return lm::Stored::F16;
+  case WeightDtype::BF16:
+    return lm::Stored::BF16;
+  case WeightDtype::Q8_0:
+    return lm::Stored::Q8_0;
+  case WeightDtype::Q4_0:
+    return lm::Stored::Q4_0;
+  case WeightDtype::Q4_1:
+    return lm::Stored::Q4_1;
+  }
+  llvm_unreachable("all stored forms are handled");
+}
+
+lm::ActivationKind activationOf(Activation activation) {
+  switch (activation) {
+  case Activation::Silu:
+    return lm::ActivationKind::Silu;
+  case Activation::Gelu:
+    return lm::ActivationKind::Gelu;
+  case Activation::GeluTanh:
+    return lm::ActivationKind::GeluTanh;
+  }
+  llvm_unreachable("all activations are handled");
+}
+
+class LmBuilder {
+public:
+  LmBuilder(MLIRContext &context, const ModelSpec &spec,
+            const LmBuildOptions &options)
+      : context_(&context), spec_(spec), options_(options), builder_(&context) {
+  }
+
+  FailureOr<OwningOpRef<ModuleOp>> build();
+
+private:
+  struct StateUse {
+    std::string symbol;
+    std::int64_t layer;
+  };
+
+  LogicalResult checkSupported();
+  LogicalResult addSources();
+  LogicalResult addWeights();
+  void addRopeWeights();
+  void addStates();
+  LogicalResult addProgram();
+  Value addAttention(std::int64_t layer, Value x, llvm::ArrayRef<Value> ropes);
+  Value addFeedForward(std::int64_t layer, Value x);
+
+  InFlightDiagnostic error() { return emitError(builder_.getUnknownLoc()); }
+  Location loc(const std::string &name) {
+    return lm::nameLocation(context_, name);
+  }
+  Location loc(std::int64_t layer, const std::string &what) {
+    return loc(layerRole(layer, what));
+  }
+  FlatSymbolRefAttr symbol(const std::string &name) {
+    return FlatSymbolRefAttr::get(context_, name);
+  }
+  FloatAttr f32(double value) { return builder_.getF32FloatAttr(value); }
+  Type rows(std::int64_t columns) {
+    return lm::activationType(context_, columns);
+  }
+
+  Value linear(std::int64_t layer, const std::string &role, Value input,
+               std::int64_t columns, bool bias);
+  Value norm(Location location, const std::string &role, Value input);
+
+  MLIRContext *context_;
+  const ModelSpec &spec_;
+  const LmBuildOptions &options_;
+  OpBuilder builder_;
+  std::vector<std::size_t> ropeOfLayer_;
+  std::vector<const RotarySpec *> ropes_; // one for each distinct table
+  std::vector<StateUse> stateOfLayer_;
+};
+
+FailureOr<OwningOpRef<ModuleOp>> LmBuilder::build() {
+  if (failed(checkSupported()))
+    return failure();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(builder_.getUnknownLoc());
+  builder_.setInsertionPointToEnd(module->getBody());
+  if (failed(addSources()) || failed(addWeights()))
+    return failure();
+  addRopeWeights();
+  addStates();
+  if (failed(addProgram()))
+    return failure();
+  (*module)->setAttr(lm::kModelAttr, modelInfo(*context_, spec_, options_));
+  if (failed(verify(*module)))
+    return failure();
+  return module;
+}
+
+LogicalResult LmBuilder::checkSupported() {
+  if (spec_.layers.empty())
+    return error() << "the model has no layers";
+  if (spec_.logitScale != 1.0)
+    return error() << "a logit scale of " << spec_.logitScale
+                   << " is not supported";
+  if (spec_.logitSoftcap != 0.0)
+    return error() << "a logit soft cap of " << spec_.logitSoftcap
+                   << " is not supported";
+  if (options_.context < 0 || options_.context > spec_.contextLength)
+    return error() << "context " << options_.context
+                   << " is not within the model's " << spec_.contextLength;
+  return success();
+}
+
+LogicalResult LmBuilder::addSources() {
+  for (auto [index, source] : llvm::enumerate(spec_.sources)) {
+    Result<MappedFile> file = MappedFile::open(source.path);
+    if (!file)
+      return error() << file.status().message();
+    if (file->bytes().size() != source.sizeBytes)
+      return error() << "source \"" << source.path << "\" has "
+                     << file->bytes().size() << " bytes, expected "
+                     << source.sizeBytes;
+    char hash[17];
+    std::snprintf(hash, sizeof(hash), "%016llx",
+                  static_cast<unsigned long long>(
+                      XXH3_64bits(file->bytes().data(), file->bytes().size())));
+    builder_.create<lm::SourceOp>(
+        loc(source.name), builder_.getStringAttr("src" + std::to_string(index)),
+        builder_.getStringAttr(source.name),
+        options_.hidePaths ? StringAttr() : builder_.getStringAttr(source.path),
+        builder_.getI64IntegerAttr(source.sizeBytes),
+        builder_.getStringAttr(hash));
+  }
+  return success();
+}
+
+LogicalResult LmBuilder::addWeights() {
+  for (const auto &[role, tensor] : spec_.parameters) {
+    bool matrix = tensor.shape.size() == 2;
+    if (!matrix && tensor.shape.size() != 1)
+      return error() << "tensor \"" << tensor.name << "\" has "
+                     << tensor.shape.size() << " dimensions, expected 1 or 2";
+    lm::Stored stored = storedOf(tensor.dtype);
+    auto part = lm::PartAttr::getChecked(
+        [&] { return error(); }, context_,
+        symbol("src" + std::to_string(tensor.fileIndex)),
+        builder_.getStringAttr(tensor.name),
+        static_cast<std::int64_t>(tensor.byteOffset),
+        static_cast<std::int64_t>(tensor.sizeBytes), stored, tensor.shape[0],
+        matrix ? tensor.shape[1] : 1, tensor.permutationHeads);
+    if (!part)
+      return failure();
+    builder_.create<lm::WeightOp>(
+        loc(role), builder_.getStringAttr(role),
+        builder_.getDenseI64ArrayAttr(tensor.shape),
+        matrix ? lm::encodingOf(context_, stored)
+               : lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false),
+        lm::LayoutAttr::get(context_,
+                            matrix ? lm::Layout::R16 : lm::Layout::Row),
+        builder_.getArrayAttr({part}), ElementsAttr(), StringAttr());
+  }
+  return success();
+}
+
+// One table for each distinct list of frequencies and factor.
+void LmBuilder::addRopeWeights() {
+  for (const LayerSpec &layer : spec_.layers) {
+    const RotarySpec &rotary = layer.rotary;
+    std::size_t index = 0;
+    while (index < ropes_.size() &&
+           (ropes_[index]->invFreq != rotary.invFreq ||
+            ropes_[index]->attentionFactor != rotary.attentionFactor))
+      ++index;
+    ropeOfLayer_.push_back(index);
+    if (index < ropes_.size())
+      continue;
+    ropes_.push_back(&rotary);
+    std::int64_t count = rotary.invFreq.size();
+    std::string name = "rope." + std::to_string(index);
+    auto value = DenseElementsAttr::get(
+        RankedTensorType::get({count}, builder_.getF32Type()),
+        llvm::ArrayRef(rotary.invFreq));
+    builder_.create<lm::WeightOp>(
+        loc(name), builder_.getStringAttr(name),
+        builder_.getDenseI64ArrayAttr({count}),
+        lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false),
+        lm::LayoutAttr::get(context_, lm::Layout::Row), ArrayAttr(), value,
+        StringAttr());
+  }
+}
+
+// Layers of one geometry share a state and its block table.
+void LmBuilder::addStates() {
+  using Geometry = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+  std::vector<std::pair<Geometry, std::int64_t>> groups;
+  for (const LayerSpec &layer : spec_.layers) {
+    Geometry geometry{layer.kvHeads, layer.headDim, layer.slidingWindow};
+    auto group = llvm::find_if(
+        groups, [&](const auto &entry) { return entry.first == geometry; });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {geometry, 0});
+    stateOfLayer_.push_back(
+        {"kv" + std::to_string(group - groups.begin()), group->second++});
+  }
+  Type dtype = options_.kvDtype == KvDtype::F32 ? Type(builder_.getF32Type())
+                                                : Type(builder_.getF16Type());
+  for (auto [index, group] : llvm::enumerate(groups)) {
+    auto [kvHeads, headDim, window] = group.first;
+    std::string name = "kv" + std::to_string(index);
+    builder_.create<lm::StateOp>(loc(name), name, group.second, kvHeads,
+                                 headDim, dtype, window);
+  }
+}
+
+LogicalResult LmBuilder::addProgram() {
+  std::string head = spec_.tiedHead ? "embed" : "lm_head";
+  Type tokenRow =
+      RankedTensorType::get({ShapedType::kDynamic}, builder_.getI32Type());
+  auto program = builder_.create<lm::ProgramOp>(
+      loc("main"), builder_.getStringAttr("main"),
+      TypeAttr::get(builder_.getFunctionType({tokenRow, tokenRow},
+                                             {rows(spec_.vocabSize)})),
+      ArrayAttr(), ArrayAttr());
+  Block *block =
+      builder_.createBlock(&program.getBody(), {}, {tokenRow, tokenRow},
+                           {loc("tokens"), loc("positions")});
+  builder_.setInsertionPointToEnd(block);
+
+  llvm::SmallVector<Value> ropes;
+  for (auto [index, rotary] : llvm::enumerate(ropes_)) {
+    std::string name = "rope." + std::to_string(index);
+    ropes.push_back(builder_.create<lm::RopeTableOp>(
+        loc(name), rows(2 * rotary->invFreq.size()), program.getPositions(),
+        symbol(name), f32(rotary->attentionFactor)));
+  }
+  Value x = builder_.create<lm::EmbedOp>(loc("embed"), rows(spec_.hiddenSize),
+                                         program.getTokens(), symbol("embed"),
+                                         f32(spec_.embeddingScale));
+  for (std::int64_t layer = 0;
+       layer < static_cast<std::int64_t>(spec_.layers.size()); ++layer) {
+    x = addAttention(layer, x, ropes);
+    x = addFeedForward(layer, x);
+  }
+  x = builder_.create<lm::SelectRowsOp>(loc("select_rows"), x.getType(), x);
+  x = norm(loc("final_norm"), "final_norm", x);
+  x = builder_.create<lm::LinearOp>(loc("lm_head"), rows(spec_.vocabSize), x,
+                                    symbol(head), FlatSymbolRefAttr(), Value());
+  builder_.create<lm::ReturnOp>(loc("return"), x);
+  return success();
+}
+
+Value LmBuilder::linear(std::int64_t layer, const std::string &role,
+                        Value input, std::int64_t columns, bool bias) {
+  std::string name = layerRole(layer, role);
+  return builder_.create<lm::LinearOp>(
+      loc(name), rows(columns), input, symbol(name),
+      bias ? symbol(name + ".bias") : FlatSymbolRefAttr(), Value());
+}
+
+Value LmBuilder::norm(Location location, const std::string &role, Value input) {
+  return builder_.create<lm::RmsNormOp>(location, input.getType(), input,
+                                        symbol(role), f32(spec_.normEps),
+                                        f32(0.0));
+}
+
+Value LmBuilder::addAttention(std::int64_t layer, Value x,
+                              llvm::ArrayRef<Value> ropes) {
+  const LayerSpec &spec = spec_.layers[layer];
+  Value table = ropes[ropeOfLayer_[layer]];
+  Value input = norm(loc(layer, "attn_norm"), layerRole(layer, "attn_norm"), x);
+  Value q = linear(layer, "q", input, spec.heads * spec.headDim, spec.biases.q);
+  Value k =
+      linear(layer, "k", input, spec.kvHeads * spec.headDim, spec.biases.k);
+  Value v =
+      linear(layer, "v", input, spec.kvHeads * spec.headDim, spec.biases.v);
+
+  auto prepare = [&](Value value, const std::string &role, std::int64_t heads) {
+    if (spec.qkNorm)
+      value = builder_.create<lm::HeadNormOp>(
+          loc(layer, role + "_norm"), value,
+          symbol(layerRole(layer, role + "_norm")),
+          builder_.getI64IntegerAttr(heads),
+          builder_.getI64IntegerAttr(spec.headDim), f32(spec_.normEps));
+    return builder_
+        .create<lm::RotaryOp>(loc(layer, role + "_rotary"), value, table, heads,
+                              spec.headDim, spec.rotary.dim,
+                              spec.rotary.layout == RotaryLayout::Interleaved)
+        .getResult();
+  };
+  q = prepare(q, "q", spec.heads);
+  k = prepare(k, "k", spec.kvHeads);
+
+  const StateUse &state = stateOfLayer_[layer];
+  Value attended = builder_.create<lm::AttentionOp>(
+      loc(layer, "attention"), q, k, v, symbol(state.symbol),
+      builder_.getI64IntegerAttr(state.layer),
+      builder_.getI64IntegerAttr(spec.heads),
+      builder_.getI64IntegerAttr(spec.kvHeads),
+      builder_.getI64IntegerAttr(spec.headDim), f32(spec.softmaxScale),
+      builder_.getI64IntegerAttr(spec.slidingWindow), f32(0.0));
+  Value update = linear(layer, "o", attended, spec_.hiddenSize, spec.biases.o);
+  return builder_.create<lm::AddOp>(loc(layer, "attn_residual"), x, update);
+}
+
+Value LmBuilder::addFeedForward(std::int64_t layer, Value x) {
+  const LayerSpec &spec = spec_.layers[layer];
+  Value input = norm(loc(layer, "ffn_norm"), layerRole(layer, "ffn_norm"), x);
+  Value gate = linear(layer, "gate", input, spec.ffnSize, spec.biases.gate);
+  Value up = linear(layer, "up", input, spec.ffnSize, spec.biases.up);
+  Value both = builder_.create<lm::ConcatOp>(
+      loc(layer, "gate_up"), rows(2 * spec.ffnSize), ValueRange{gate, up});
+  Value gated = builder_.create<lm::GateOp>(
+      loc(layer, "activation"), rows(spec.ffnSize), both,
+      lm::ActivationKindAttr::get(context_, activationOf(spec.activation)));
+  Value update =
+      linear(layer, "down", gated, spec_.hiddenSize, spec.biases.down);
+  return builder_.create<lm::AddOp>(loc(layer, "ffn_residual"), x, update);
+}
+
+} // namespace
+
+FailureOr<OwningOpRef<ModuleOp>> buildLm(MLIRContext &context,
+                                         const ModelSpec &spec,
+                                         const LmBuildOptions &options) {
+  context.loadDialect<lm::LmDialect>();
+  return LmBuilder(context, spec, options).build();
+}
+
+} // namespace ingot

@@ -1,0 +1,137 @@
+// The kernels that touch each element once or twice: rms_norm, quantize, gated,
+// gather_rows and embed. Entry points take the params of KernelAbi.h, the slice
+// and then constants, which code generation supplies (CpuCodegen.cpp lists
+// them). `group` 0 means float32 output only.
+#include "compiler/kernels/cpu/Simd.h"
+// Simd.h comes first: the templates of Exp.h use its operations.
+#include "compiler/kernels/Exp.h"
+#include "compiler/kernels/cpu/QuantizeRow.h"
+#include "compiler/kernels/cpu/WeightCodes.h"
+#include "runtime/plan/KernelAbi.h"
+
+using namespace ingot;
+using namespace ingot::kernels;
+
+// Gives each element to the float32 output, to the quantised row, or to both.
+template <typename At>
+INGOT_INLINE void writeRow(const abi::QuantizedRows &quantized, float *output,
+                           int32_t token, int32_t width, int32_t group, At at) {
+  if (output)
+    output += static_cast<int64_t>(token) * width;
+  if (group != 0 && quantized.data) {
+    quantizeRow(rowOf(quantized, token), quantized, 0, width, group, output,
+                at);
+    return;
+  }
+  if (output)
+    for (int32_t k = 0; k < width; k += kLanes)
+      storeSome(output + k, at(k, width - k), width - k);
+}
+
+extern "C" void ingot_rms_norm(const abi::RmsNormParams *params,
+                               const abi::Slice *slice, int32_t group) {
+  const int32_t width = params->width;
+  const float *weight = params->weight;
+  const float weightOffset = params->weightOffset;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const float *x = params->input + static_cast<int64_t>(token) * width;
+    VecF sum = splat(0.0f);
+    for (int32_t k = 0; k < width; k += kLanes) {
+      VecF value = loadSome(x + k, width - k);
+      sum = fmaOf(value, value, sum);
+    }
+    const float mean = sumLanes(sum) / static_cast<float>(width);
+    const float r = 1.0f / __builtin_sqrtf(mean + params->eps);
+    writeRow(params->quantized, params->output, token, width, group,
+             [&](int32_t k, int32_t lanes) {
+               VecF scale = loadSome(weight + k, lanes);
+               if (weightOffset != 0.0f)
+                 scale = scale + splat(weightOffset);
+               VecF y = (loadSome(x + k, lanes) * splat(r)) * scale;
+               // Lanes past the row hold 0 * r * (0 + weightOffset), which is no zero
+               // where r is not finite.
+               return lanes >= kLanes ? y
+                                      : select(laneNumbers() < splat(lanes), y,
+                                               splat(0.0f));
+             });
+  }
+}
+
+extern "C" void ingot_quantize(const abi::QuantizeParams *params,
+                               const abi::Slice *slice, int32_t group) {
+  const int32_t width = params->width;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const float *x = params->input + static_cast<int64_t>(token) * width;
+    quantizeRow(rowOf(params->quantized, token), params->quantized, 0, width,
+                group, nullptr, [&](int32_t k, int32_t lanes) {
+                  return loadSome(x + k, lanes);
+                });
+  }
+}
+
+template <typename Activation>
+INGOT_INLINE void gated(const abi::GatedParams *params, const abi::Slice *slice,
+                        int32_t group, Activation activation) {
+  const int32_t width = params->width;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const float *gate =
+        params->gateUp + static_cast<int64_t>(token) * 2 * width;
+    const float *up = gate + width;
+    writeRow(params->quantized, params->output, token, width, group,
+             [&](int32_t k, int32_t lanes) {
+               return activation(loadSome(gate + k, lanes)) *
+                      loadSome(up + k, lanes);
+             });
+  }
+}
+
+extern "C" void ingot_gated_silu(const abi::GatedParams *params,
+                                 const abi::Slice *slice, int32_t group) {
+  gated(params, slice, group,
+        [](VecF x) __attribute__((always_inline)) { return siluLaw(x); });
+}
+
+extern "C" void ingot_gated_gelu_tanh(const abi::GatedParams *params,
+                                      const abi::Slice *slice, int32_t group) {
+  gated(params, slice, group,
+        [](VecF x) __attribute__((always_inline)) { return geluTanhLaw(x); });
+}
+
+extern "C" void ingot_gather_rows(const abi::GatherRowsParams *params,
+                                  const abi::Slice *slice) {
+  const int32_t width = params->width;
+  for (int32_t row = slice->begin; row < slice->end; ++row) {
+    const float *from =
+        params->input + static_cast<int64_t>(params->rows[row]) * width;
+    float *to = params->output + static_cast<int64_t>(row) * width;
+    for (int32_t k = 0; k < width; k += kLanes)
+      storeSome(to + k, loadSome(from + k, width - k), width - k);
+  }
+}
+
+// One row of the table: a lane of its tile.
+template <WeightCode Code>
+INGOT_INLINE void embed(const abi::EmbedParams *params, const abi::Slice *slice,
+                        int32_t group, int32_t minimum) {
+  const int32_t hidden = params->hidden;
+  const float scale = params->scale;
+  for (int32_t item = slice->begin; item < slice->end; ++item) {
+    const int64_t row = params->tokens[item];
+    const TileRow<Code> values(params->table, row, hidden, group, minimum != 0);
+    float *output = params->output + static_cast<int64_t>(item) * hidden;
+    for (int32_t k = 0; k < hidden; ++k)
+      output[k] = values.at(k) * scale;
+  }
+}
+
+#define INGOT_EMBED(NAME, CODE)                                                \
+  extern "C" void ingot_embed_##NAME(const abi::EmbedParams *params,           \
+                                     const abi::Slice *slice, int32_t group,   \
+                                     int32_t minimum) {                        \
+    embed<CODE>(params, slice, group, minimum);                                \
+  }
+INGOT_EMBED(f32, WeightCode::F32)
+INGOT_EMBED(f16, WeightCode::F16)
+INGOT_EMBED(bf16, WeightCode::BF16)
+INGOT_EMBED(i8, WeightCode::I8)
+INGOT_EMBED(i4, WeightCode::I4)

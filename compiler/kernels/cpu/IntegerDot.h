@@ -1,0 +1,178 @@
+// Exact dot products of 8-bit activations with a tile of 16 rows of int8 or int4
+// codes, over 32 elements of K at a time: the one part of the kernels that is
+// written for each feature level.
+//   INGOT_WIDE  vpdpbusd on 512-bit tiles. Without AVX512-VNNI the wrapper has a
+//               portable body, so that the same logic runs on any machine.
+//   else        256-bit halves. int8 widens weights and activations to 16 bits
+//               for vpmaddwd (vpmaddubsw would saturate); int4 codes are at most
+//               15, so vpmaddubsw adds 8 times within int16: 8 * 2 * 15 * 127 =
+//               30480.
+#pragma once
+
+#include "compiler/kernels/cpu/Simd.h"
+#include "compiler/kernels/cpu/WeightCodes.h"
+#include "runtime/plan/KernelAbi.h"
+
+#include <immintrin.h>
+
+namespace ingot::kernels {
+
+INGOT_INLINE int32_t loadWord(const uint8_t *from) {
+  int32_t word;
+  __builtin_memcpy(&word, from, 4);
+  return word;
+}
+
+#if INGOT_WIDE
+
+// Adds to each lane the dot product of its four unsigned weight bytes with the
+// four signed bytes of `x`.
+INGOT_INLINE VecI dotBytes(VecI sum, VecI weights, VecI x) {
+#if defined(__AVX512VNNI__)
+  return (VecI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x);
+#else
+  INGOT_UNROLL for (int byte = 0; byte < 4; ++byte) {
+    VecI w = (VecI)((VecU)weights >> (8 * byte)) & 255;
+    sum += w * ((x << (24 - 8 * byte)) >> 24);
+  }
+  return sum;
+#endif
+}
+
+// Tokens that one pass over a tile serves: the sums of 8 tokens hide the latency
+// of vpdpbusd.
+inline constexpr int kManyTokens = 8;
+// Activation codes are read as they are.
+constexpr bool wantsPreparedCodes(WeightCode) { return false; }
+
+template <int Tokens> struct TileSums {
+  VecI lanes[Tokens];
+  INGOT_MEMBER void clear() {
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) lanes[t] = splat(0);
+  }
+  INGOT_MEMBER VecI of(int t) const { return lanes[t]; }
+};
+
+// `codes`: 32 elements of K of one tile. `x[t] + at`: the token's codes there.
+template <WeightCode Code, int Tokens>
+INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
+                           const uint8_t *const *x, int64_t at) {
+  if constexpr (Code == WeightCode::I8) {
+    INGOT_UNROLL for (int quad = 0; quad < 8; ++quad) {
+      const VecI w = loadAs<VecI>(codes + 64 * quad);
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] =
+          dotBytes(sums.lanes[t], w, splat(loadWord(x[t] + at + 4 * quad)));
+    }
+  } else {
+    INGOT_UNROLL for (int eight = 0; eight < 4; ++eight) {
+      const VecI w = loadAs<VecI>(codes + 64 * eight);
+      const VecI low = w & 0x0f0f0f0f;
+      const VecI high = (w >> 4) & 0x0f0f0f0f;
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] =
+          dotBytes(sums.lanes[t], low, splat(loadWord(x[t] + at + 8 * eight)));
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] = dotBytes(
+          sums.lanes[t], high, splat(loadWord(x[t] + at + 8 * eight + 4)));
+    }
+  }
+}
+
+#else // 256-bit halves
+
+inline constexpr int kManyTokens = 4;
+constexpr bool wantsPreparedCodes(WeightCode code) {
+  return code == WeightCode::I8;
+}
+
+// Ends a step: sums stay in registers and nothing that follows starts early.
+// Without it the optimiser adds up the products of many steps first and spills
+// every one of them; 8 sums, 2 halves of weights, an activation, a product and a
+// mask just fit 16 registers.
+template <int Tokens> INGOT_INLINE void endStep(__m256i (&sums)[Tokens][2]) {
+  INGOT_UNROLL for (int t = 0; t < Tokens; ++t)
+      INGOT_UNROLL for (int h = 0; h < 2;
+                        ++h) asm volatile("" : "+x"(sums[t][h])::"memory");
+}
+
+template <int Tokens> struct TileSums {
+  __m256i half[Tokens][2];
+  INGOT_MEMBER void clear() {
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) half[t][0] = half[t][1] =
+        _mm256_setzero_si256();
+  }
+  INGOT_MEMBER VecI of(int t) const {
+    typedef int32_t Half __attribute__((ext_vector_type(8)));
+    return __builtin_shufflevector((Half)half[t][0], (Half)half[t][1], 0, 1, 2,
+                                   3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
+};
+
+// For int8 `x[t]` holds prepared codes (prepareCodes), two bytes an element of
+// `at`; for int4 the codes as they are.
+template <WeightCode Code, int Tokens>
+INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
+                           const uint8_t *const *x, int64_t at) {
+  if constexpr (Code == WeightCode::I8) {
+    const __m256i evenBytes = _mm256_set1_epi16(0x00ff);
+    INGOT_UNROLL for (int quad = 0; quad < 8; ++quad)
+        INGOT_UNROLL for (int odd = 0; odd < 2; ++odd) {
+      __m256i w[2];
+      INGOT_UNROLL for (int h = 0; h < 2; ++h) {
+        w[h] = loadAs<__m256i>(codes + 64 * quad + 32 * h);
+        w[h] = odd ? _mm256_srli_epi16(w[h], 8)
+                   : _mm256_and_si256(w[h], evenBytes);
+      }
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
+        const __m256i pair =
+            _mm256_set1_epi32(loadWord(x[t] + 2 * at + 32 * odd + 4 * quad));
+        INGOT_UNROLL for (int h = 0; h < 2; ++h) sums.half[t][h] =
+            _mm256_add_epi32(sums.half[t][h], _mm256_madd_epi16(w[h], pair));
+      }
+      endStep(sums.half);
+    }
+  } else {
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i pairs[Tokens][2];
+    INGOT_UNROLL for (int step = 0; step < 8; ++step) {
+      const bool high = (step & 1) != 0;
+      __m256i w[2];
+      INGOT_UNROLL for (int h = 0; h < 2; ++h) {
+        w[h] = loadAs<__m256i>(codes + 64 * (step / 2) + 32 * h);
+        w[h] =
+            _mm256_and_si256(high ? _mm256_srli_epi16(w[h], 4) : w[h], nibble);
+      }
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
+        const __m256i four = _mm256_set1_epi32(loadWord(x[t] + at + 4 * step));
+        INGOT_UNROLL for (int h = 0; h < 2; ++h) {
+          const __m256i products = _mm256_maddubs_epi16(w[h], four);
+          pairs[t][h] =
+              step == 0 ? products : _mm256_add_epi16(pairs[t][h], products);
+        }
+      }
+      endStep(pairs);
+    }
+    const __m256i ones = _mm256_set1_epi16(1);
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t)
+        INGOT_UNROLL for (int h = 0; h < 2; ++h) sums.half[t][h] =
+        _mm256_add_epi32(sums.half[t][h], _mm256_madd_epi16(pairs[t][h], ones));
+  }
+}
+
+#endif
+
+// Bytes between the prepared codes of two tokens: rows that do not fall on the
+// same cache sets.
+constexpr int64_t preparedRowBytes(int64_t paddedK) { return 2 * paddedK + 64; }
+
+// Widens the codes of a token to 16 bits: for each 32 elements the pairs of even
+// elements (0, 2), (4, 6) ... then those of odd elements.
+INGOT_INLINE void prepareCodes(uint8_t *prepared, const uint8_t *codes,
+                               int64_t paddedK) {
+  typedef int16_t Shorts __attribute__((ext_vector_type(16)));
+  for (int64_t k = 0; k < paddedK; k += 32) {
+    const Shorts both = loadAs<Shorts>(codes + k);
+    storeAs(prepared + 2 * k, (Shorts)((both << 8) >> 8));
+    storeAs(prepared + 2 * k + 32, (Shorts)(both >> 8));
+  }
+}
+
+} // namespace ingot::kernels

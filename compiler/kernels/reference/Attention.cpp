@@ -1,0 +1,230 @@
+// rope_table, rope_cache_write and attention over the paged cache.
+#include "compiler/kernels/Exp.h"
+#include "compiler/kernels/SinCos.h"
+#include "compiler/kernels/reference/Reference.h"
+#include "compiler/kernels/reference/Scalar.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace ingot::reference {
+namespace {
+
+constexpr std::int32_t kBlock = abi::kBlockTokens;
+
+// Element access of one layer of the cache.
+class Cache {
+public:
+  Cache(const abi::KvLayer &layer, const std::int32_t *blockTable,
+        const abi::SequenceSpan &sequence, std::int32_t headDim, CacheType type)
+      : layer_(layer), blocks_(blockTable + sequence.blockTableOffset),
+        headDim_(headDim), type_(type) {}
+
+  float key(std::int32_t head, std::int32_t d, std::int32_t position) const {
+    return read(base(position), keyIndex(head, d, position));
+  }
+  float value(std::int32_t head, std::int32_t d, std::int32_t position) const {
+    return read(base(position) + layer_.valueOffsetBytes,
+                valueIndex(head, d, position));
+  }
+  void setKey(std::int32_t head, std::int32_t d, std::int32_t position,
+              float x) const {
+    write(base(position), keyIndex(head, d, position), x);
+  }
+  void setValue(std::int32_t head, std::int32_t d, std::int32_t position,
+                float x) const {
+    write(base(position) + layer_.valueOffsetBytes,
+          valueIndex(head, d, position), x);
+  }
+
+private:
+  std::uint8_t *base(std::int32_t position) const {
+    return layer_.base + blocks_[position / kBlock] * layer_.blockBytes;
+  }
+  std::int64_t keyIndex(std::int64_t head, std::int64_t d,
+                        std::int32_t position) const {
+    return (head * headDim_ + d) * kBlock + position % kBlock;
+  }
+  std::int64_t valueIndex(std::int64_t head, std::int64_t d,
+                          std::int32_t position) const {
+    return (head * kBlock + position % kBlock) * headDim_ + d;
+  }
+  float read(const std::uint8_t *plane, std::int64_t index) const {
+    if (type_ == CacheType::F32)
+      return reinterpret_cast<const float *>(plane)[index];
+    return fromHalf(reinterpret_cast<const std::uint16_t *>(plane)[index]);
+  }
+  void write(std::uint8_t *plane, std::int64_t index, float x) const {
+    if (type_ == CacheType::F32)
+      reinterpret_cast<float *>(plane)[index] = x;
+    else
+      reinterpret_cast<std::uint16_t *>(plane)[index] = toHalf(x);
+  }
+
+  const abi::KvLayer &layer_;
+  const std::int32_t *blocks_;
+  std::int32_t headDim_;
+  CacheType type_;
+};
+
+// One head, normalised where `norm` is given, then rotated.
+std::vector<float> rotated(const float *head, const float *norm,
+                           const float *table, std::int32_t headDim,
+                           std::int32_t rotaryDim, float eps) {
+  std::vector<float> x(head, head + headDim);
+  if (norm) {
+    const float sum = sumOfSquares(head, headDim);
+    const float r = 1.0f / std::sqrt(sum / static_cast<float>(headDim) + eps);
+    for (std::int32_t d = 0; d < headDim; ++d)
+      x[d] = (head[d] * r) * norm[d];
+  }
+  const std::int32_t half = rotaryDim / 2;
+  for (std::int32_t i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[half + i];
+    x[i] = std::fma(-b, table[half + i], a * table[i]);
+    x[half + i] = std::fma(a, table[half + i], b * table[i]);
+  }
+  return x;
+}
+
+} // namespace
+
+void ropeTable(const abi::RopeTableParams &params, const abi::Slice &slice) {
+  const std::int32_t half = params.rotaryDim / 2;
+  for (std::int32_t t = slice.begin; t < slice.end; ++t)
+    for (std::int32_t i = 0; i < half; ++i) {
+      const float angle =
+          static_cast<float>(params.positions[t]) * params.invFreq[i];
+      const kernels::SinCos both = kernels::sinCosLaw(angle);
+      float *row =
+          params.output + static_cast<std::int64_t>(t) * params.rotaryDim;
+      row[i] = static_cast<float>(both.cosine * params.attentionFactor);
+      row[half + i] = static_cast<float>(both.sine * params.attentionFactor);
+    }
+}
+
+void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
+                    const abi::Slice &slice, CacheType type) {
+  const std::int32_t headDim = params.headDim;
+  for (std::int32_t t = slice.begin; t < slice.end; ++t) {
+    const abi::SequenceSpan &sequence =
+        params.sequences[params.tokenSequence[t]];
+    const std::int32_t position =
+        sequence.firstPosition + (t - sequence.firstRow);
+    const Cache cache(params.cache, params.blockTable, sequence, headDim, type);
+    const float *table =
+        params.table + static_cast<std::int64_t>(t) * params.rotaryDim;
+    const float *q = params.qkv + static_cast<std::int64_t>(t) *
+                                      (params.heads + 2 * params.kvHeads) *
+                                      headDim;
+    const float *k = q + params.heads * headDim;
+    const float *v = k + params.kvHeads * headDim;
+    for (std::int32_t h = 0; h < params.heads; ++h) {
+      const auto head = rotated(q + h * headDim, params.qNorm, table, headDim,
+                                params.rotaryDim, params.normEps);
+      for (std::int32_t d = 0; d < headDim; ++d)
+        params
+            .query[(static_cast<std::int64_t>(t) * params.heads + h) * headDim +
+                   d] = head[d];
+    }
+    for (std::int32_t h = 0; h < params.kvHeads; ++h) {
+      const auto head = rotated(k + h * headDim, params.kNorm, table, headDim,
+                                params.rotaryDim, params.normEps);
+      for (std::int32_t d = 0; d < headDim; ++d) {
+        cache.setKey(h, d, position, head[d]);
+        cache.setValue(h, d, position, v[h * headDim + d]);
+      }
+    }
+  }
+}
+
+void attention(const abi::AttentionParams &params, const abi::Slice &slice,
+               CacheType type, std::int32_t group) {
+  const std::int32_t perKv = params.heads / params.kvHeads;
+  const std::int32_t headDim = params.headDim;
+  for (std::int32_t item = slice.begin; item < slice.end; ++item) {
+    const std::int32_t token = item / perKv % params.numTokens;
+    const std::int32_t kvHead = item / perKv / params.numTokens;
+    const std::int32_t head = kvHead * perKv + item % perKv;
+    const abi::SequenceSpan &sequence =
+        params.sequences[params.tokenSequence[token]];
+    const std::int32_t position =
+        sequence.firstPosition + (token - sequence.firstRow);
+    const std::int32_t first =
+        params.window > 0 && position - params.window + 1 > 0
+            ? position - params.window + 1
+            : 0;
+    const Cache cache(params.cache, params.blockTable, sequence, headDim, type);
+    const float *q =
+        params.query +
+        (static_cast<std::int64_t>(token) * params.heads + head) * headDim;
+
+    float M = 0.0f, S = 0.0f;
+    std::vector<float> A(headDim, 0.0f);
+    bool begun = false;
+    for (std::int32_t block = first / kBlock; block <= position / kBlock;
+         ++block) {
+      float p[kBlock];
+      float maximum[kBlock];
+      for (std::int32_t j = 0; j < kBlock; ++j) {
+        const std::int32_t at = block * kBlock + j;
+        p[j] = -std::numeric_limits<float>::infinity();
+        if (at >= first && at <= position) {
+          float score = 0.0f;
+          for (std::int32_t d = 0; d < headDim; ++d)
+            score = std::fma(q[d], cache.key(kvHead, d, at), score);
+          p[j] = score * params.scale;
+          if (params.softCap != 0.0f)
+            p[j] = kernels::softCapLaw(p[j], params.softCap);
+        }
+        maximum[j] = p[j];
+      }
+      for (std::int32_t apart = kBlock / 2; apart > 0; apart /= 2)
+        for (std::int32_t j = 0; j < apart; ++j)
+          maximum[j] =
+              maximum[j] > maximum[j + apart] ? maximum[j] : maximum[j + apart];
+      const float m = maximum[0];
+      float sum[kBlock];
+      for (std::int32_t j = 0; j < kBlock; ++j)
+        sum[j] = p[j] = kernels::expLaw(p[j] - m);
+      for (std::int32_t apart = kBlock / 2; apart > 0; apart /= 2)
+        for (std::int32_t j = 0; j < apart; ++j)
+          sum[j] = sum[j] + sum[j + apart];
+      const float s = sum[0];
+      std::vector<float> v(headDim, 0.0f);
+      for (std::int32_t d = 0; d < headDim; ++d)
+        for (std::int32_t j = 0; j < kBlock; ++j) {
+          const std::int32_t at = block * kBlock + j;
+          if (at >= first && at <= position)
+            v[d] = std::fma(p[j], cache.value(kvHead, d, at), v[d]);
+        }
+      if (!begun) {
+        M = m, S = s, A = v;
+        begun = true;
+        continue;
+      }
+      const float next = m > M ? m : M;
+      const float a = kernels::expLaw(M - next);
+      const float b = kernels::expLaw(m - next);
+      S = std::fma(S, a, s * b);
+      for (std::int32_t d = 0; d < headDim; ++d)
+        A[d] = std::fma(A[d], a, v[d] * b);
+      M = next;
+    }
+    const float inverse = 1.0f / S;
+    for (float &x : A)
+      x = x * inverse;
+    if (params.output)
+      for (std::int32_t d = 0; d < headDim; ++d)
+        params.output[(static_cast<std::int64_t>(token) * params.heads + head) *
+                          headDim +
+                      d] = A[d];
+    if (group != 0 && params.quantized.data)
+      quantizeValues(params.quantized, token, head * headDim, headDim, group,
+                     A.data());
+  }
+}
+
+} // namespace ingot::reference

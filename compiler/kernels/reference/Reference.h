@@ -1,0 +1,44 @@
+// The operations of KernelAbi.h in plain scalar C++, written from
+// docs/numerics.md line by line: what every compiled kernel must equal bit for
+// bit. An oracle for tests and tools, never a fallback.
+#pragma once
+
+#include "runtime/plan/KernelAbi.h"
+
+#include <cstdint>
+
+namespace ingot::reference {
+
+enum class Code { F32, F16, BF16, I8, I4 };
+struct Encoding {
+  Code code = Code::F32;
+  std::int32_t group = 0; // of integer codes
+  bool minimum = false;
+};
+enum class Activation { Silu, GeluTanh };
+enum class CacheType { F32, F16 };
+
+// `group` 0 writes float32 only.
+void embed(const abi::EmbedParams &params, const abi::Slice &slice,
+           const Encoding &encoding);
+void ropeTable(const abi::RopeTableParams &params, const abi::Slice &slice);
+void rmsNorm(const abi::RmsNormParams &params, const abi::Slice &slice,
+             std::int32_t group);
+void quantize(const abi::QuantizeParams &params, const abi::Slice &slice,
+              std::int32_t group);
+void linear(const abi::LinearParams &params, const abi::Slice &slice,
+            const Encoding &encoding);
+void gated(const abi::GatedParams &params, const abi::Slice &slice,
+           Activation activation, std::int32_t group);
+void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
+                    const abi::Slice &slice, CacheType type);
+void attention(const abi::AttentionParams &params, const abi::Slice &slice,
+               CacheType type, std::int32_t group);
+void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice);
+
+// One weight of a packed tensor, as the float32 value that it stands for.
+float weightAt(const abi::PackedWeights &weights, std::int64_t row,
+               std::int64_t column, std::int64_t columns,
+               const Encoding &encoding);
+
+} // namespace ingot::reference

@@ -1,0 +1,47 @@
+// Writes an artifact (runtime/plan/Container.h) from a plan module and the code
+// of its targets. The file is written beside its destination and renamed when
+// it is complete, so that a name never stands for half an artifact. Weights are
+// packed from the mapped sources straight into the file, a few tiles at a time:
+// the model is never in memory as a whole. The same module and sources give the
+// same bytes, wherever they lie.
+#pragma once
+
+#include "compiler/package/PlanTranslation.h"
+#include "runtime/support/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ingot::package {
+
+struct WriteOptions {
+  unsigned threads = 2;
+  // Where sources without a path are looked for by name; empty: nowhere.
+  std::string sourceFolder;
+  // Called from the writing threads, one call at a time.
+  std::function<void(const std::string &weight, uint64_t bytesDone,
+                     uint64_t bytesTotal)>
+      progress;
+};
+
+struct WrittenArtifact {
+  uint64_t fileBytes = 0;
+  uint64_t weightsBytes = 0;
+  uint64_t codeBytes = 0;
+  uint64_t planBytes = 0;
+  uint64_t tokenizerBytes = 0;
+  // Groups of weights too small for a float16 scale, stored as zero.
+  std::vector<std::string> warnings;
+};
+
+// `levels` has the compiled levels of each target, in the module's order.
+Result<WrittenArtifact>
+writeArtifact(const std::string &path, mlir::ModuleOp module,
+              std::vector<std::vector<codegen::CompiledLevel>> levels,
+              const WriteOptions &options = {});
+
+} // namespace ingot::package

@@ -1,0 +1,124 @@
+#include "compiler/package/OutputFile.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+namespace ingot::package {
+namespace {
+
+Status systemError(const std::string &path, const char *what) {
+  return Status::io(path + ": " + what + ": " + std::strerror(errno));
+}
+
+} // namespace
+
+uint64_t xxh3(std::span<const uint8_t> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string xxh3Text(std::span<const uint8_t> bytes) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(xxh3(bytes)));
+  return text;
+}
+
+Result<OutputFile> OutputFile::create(const std::string &path,
+                                      uint64_t sizeBytes) {
+  OutputFile file;
+  file.path_ = path;
+  struct stat existing;
+  if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
+    return Status::io(path + ": exists and is not a regular file");
+  size_t slash = path.rfind('/');
+  std::string folder =
+      slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  file.temporaryPath_ = folder + "." + name + ".XXXXXX";
+  file.descriptor_ = ::mkostemp(file.temporaryPath_.data(), O_CLOEXEC);
+  if (file.descriptor_ < 0)
+    return systemError(path, "cannot create a file in its folder");
+  // Takes the space now, so that a full disk is found before the work.
+  if (sizeBytes != 0) {
+    int error = ::posix_fallocate(file.descriptor_, 0, off_t(sizeBytes));
+    if (error != 0) {
+      errno = error;
+      return systemError(
+          path,
+          ("cannot reserve " + std::to_string(sizeBytes) + " bytes").c_str());
+    }
+  }
+  return file;
+}
+
+OutputFile::OutputFile(OutputFile &&other) noexcept
+    : descriptor_(other.descriptor_), path_(std::move(other.path_)),
+      temporaryPath_(std::move(other.temporaryPath_)) {
+  other.descriptor_ = -1;
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0)
+    return;
+  ::close(descriptor_);
+  ::unlink(temporaryPath_.c_str());
+}
+
+Status OutputFile::write(uint64_t offset,
+                         std::span<const uint8_t> bytes) const {
+  while (!bytes.empty()) {
+    ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), off_t(offset));
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return systemError(path_, "cannot write");
+    offset += uint64_t(written);
+    bytes = bytes.subspan(size_t(written));
+  }
+  return Status::ok();
+}
+
+Result<uint64_t> OutputFile::checksum(uint64_t offset,
+                                      uint64_t sizeBytes) const {
+  std::vector<uint8_t> buffer(std::min<uint64_t>(sizeBytes, uint64_t(1) << 20));
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(
+      XXH3_createState(), &XXH3_freeState);
+  if (!state || XXH3_64bits_reset(state.get()) != XXH_OK)
+    return Status::outOfMemory(path_ + ": no memory for a checksum");
+  while (sizeBytes != 0) {
+    ssize_t count =
+        ::pread(descriptor_, buffer.data(),
+                std::min<uint64_t>(sizeBytes, buffer.size()), off_t(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return systemError(path_, "cannot read back");
+    XXH3_64bits_update(state.get(), buffer.data(), size_t(count));
+    offset += uint64_t(count);
+    sizeBytes -= uint64_t(count);
+  }
+  return uint64_t(XXH3_64bits_digest(state.get()));
+}
+
+Status OutputFile::commit() {
+  mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(descriptor_, 0666 & ~mask) != 0 || ::fsync(descriptor_) != 0)
+    return systemError(path_, "cannot finish");
+  if (::rename(temporaryPath_.c_str(), path_.c_str()) != 0)
+    return systemError(path_, "cannot rename into place");
+  ::close(descriptor_);
+  descriptor_ = -1;
+  return Status::ok();
+}
+
+} // namespace ingot::package

@@ -1,0 +1,59 @@
+// The phases of the compiler, by name, and the pass pipeline text of each. A
+// command-line shorthand is only a spelling of this text; ingot-opt runs it.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+enum class Phase {
+  // Files to lm: done by the frontend, then checked.
+  Import,
+  // Algebraic rewrites that keep every bit.
+  Simplify,
+  // What loses accuracy to save bytes: the encodings of weights and
+  // activations.
+  Compress,
+  // Fewer launches and fewer bytes between them, with the same bits.
+  Fuse,
+  // From lm to plan: kernels, buffers and places of weights are chosen.
+  Lower,
+};
+
+inline constexpr Phase kPhases[] = {Phase::Import, Phase::Simplify,
+                                    Phase::Compress, Phase::Fuse, Phase::Lower};
+
+const char *phaseName(Phase phase);
+
+// Everything a pipeline can be told.
+struct PhaseOptions {
+  // Options of quantize-weights (passes/Passes.td).
+  std::string encoding = "none";
+  std::int64_t group = 64;
+  std::string table = "auto";
+  std::vector<std::string> skip;
+  // Feature levels of the CPU target, best first; empty takes all.
+  std::vector<std::string> levels;
+};
+
+// Reads a shorthand such as "int8", "int4-g32", "int4-g128-rtn", "f16" or
+// "none" into the encoding and group of `options`.
+Status applyQuantizeShorthand(const std::string &text, PhaseOptions &options);
+
+// The passes of a phase, separated by commas.
+std::string phasePipeline(Phase phase, const PhaseOptions &options);
+
+// The passes of phases `first` to `last`: "builtin.module(...)".
+std::string pipelineText(const PhaseOptions &options,
+                         Phase first = Phase::Import,
+                         Phase last = Phase::Lower);
+
+// Registers `--ingot-import`, `--ingot-simplify` ... with the options above,
+// for ingot-opt. The passes themselves are registered elsewhere.
+void registerPhasePipelines();
+
+} // namespace ingot

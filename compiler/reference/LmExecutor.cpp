@@ -1,0 +1,292 @@
+// A walk over the program's block with a map of values. State is local to a
+// run: keys and values of each (state, layer), rounded to the state's dtype.
+#include "compiler/reference/LmExecutor.h"
+
+#include "compiler/kernels/reference/Scalar.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace ingot {
+namespace {
+
+class Run {
+public:
+  Run(const std::map<std::string, LoadedWeight> &weights,
+      std::span<const std::int32_t> tokens, std::span<const std::int64_t> rows)
+      : weights_(weights), tokens_(tokens), rows_(rows),
+        positions_(tokens.size()) {
+    std::iota(positions_.begin(), positions_.end(), 0);
+  }
+
+  Status execute(Operation &op);
+  const LmRows &value(Value value) const { return values_.at(value); }
+
+private:
+  using CacheKey = std::pair<std::string, std::uint64_t>;
+  struct CacheLayer {
+    std::vector<float> keys, values; // [positions, kvHeads * headDim]
+  };
+
+  const LoadedWeight &weight(llvm::StringRef name) const {
+    return weights_.at(name.str());
+  }
+  LmRows quantizedAs(LmRows rows, Type type) const {
+    if (auto quantized = dyn_cast<lm::QuantizedType>(type))
+      return quantizeRows(rows, quantized.getGroup());
+    return rows;
+  }
+  template <typename OpT>
+  void store(OpT op, const LmRows &keys, const LmRows &values) {
+    bool half = lm::lookupState(op, op.getStateAttr()).getDtype().isF16();
+    auto round = [&](std::vector<float> numbers) {
+      if (half)
+        for (float &x : numbers)
+          x = reference::fromHalf(reference::toHalf(x));
+      return numbers;
+    };
+    caches_[CacheKey{op.getState().str(), op.getStateLayer()}] = {
+        round(keys.values), round(values.values)};
+  }
+  template <typename OpT> LmRows attend(OpT op) const {
+    const CacheLayer &cache =
+        caches_.at(CacheKey{op.getState().str(), op.getStateLayer()});
+    AttentionShape shape{static_cast<std::int64_t>(op.getHeads()),
+                         static_cast<std::int64_t>(op.getKvHeads()),
+                         static_cast<std::int64_t>(op.getHeadDim()),
+                         static_cast<std::int64_t>(op.getWindow()),
+                         op.getScale().convertToFloat(),
+                         op.getSoftCap().convertToFloat()};
+    return attendRows(value(op.getQuery()), cache.keys, cache.values, shape);
+  }
+
+  LmRows embed(lm::EmbedOp op) const;
+  LmRows rmsNorm(lm::RmsNormOp op) const;
+  LmRows headNorm(LmRows rows, llvm::StringRef weightName, std::int64_t heads,
+                  std::int64_t headDim, float eps) const;
+  LmRows rotate(LmRows rows, const LmRows &table, std::int64_t heads,
+                std::int64_t headDim, std::int64_t rotaryDim,
+                bool interleaved) const;
+  LmRows gate(lm::GateOp op) const;
+  LmRows concat(lm::ConcatOp op) const;
+  LmRows columns(const LmRows &from, std::int64_t first,
+                 std::int64_t count) const;
+  void split(lm::SplitOp op);
+  void ropeCacheWrite(lm::RopeCacheWriteOp op);
+
+  const std::map<std::string, LoadedWeight> &weights_;
+  std::span<const std::int32_t> tokens_;
+  std::span<const std::int64_t> rows_;
+  std::vector<std::int32_t> positions_;
+  llvm::DenseMap<Value, LmRows> values_;
+  std::map<CacheKey, CacheLayer> caches_;
+};
+
+LmRows Run::embed(lm::EmbedOp op) const {
+  const LoadedWeight &table = weight(op.getTable());
+  LmRows result = LmRows::zeros(tokens_.size(), table.columns);
+  float scale = op.getScale().convertToFloat();
+  for (std::size_t t = 0; t < tokens_.size(); ++t)
+    for (std::int64_t k = 0; k < table.columns; ++k)
+      result.row(t)[k] = table.values[tokens_[t] * table.columns + k] * scale;
+  return result;
+}
+
+LmRows Run::rmsNorm(lm::RmsNormOp op) const {
+  LmRows rows = value(op.getInput());
+  for (std::int64_t t = 0; t < rows.rows; ++t)
+    normalizeInPlace(
+        rows.row(t), rows.columns, weight(op.getWeight()).values.data(),
+        op.getEps().convertToFloat(), op.getWeightOffset().convertToFloat());
+  return quantizedAs(std::move(rows), op.getType());
+}
+
+LmRows Run::headNorm(LmRows rows, llvm::StringRef weightName,
+                     std::int64_t heads, std::int64_t headDim,
+                     float eps) const {
+  for (std::int64_t t = 0; t < rows.rows; ++t)
+    for (std::int64_t h = 0; h < heads; ++h)
+      normalizeInPlace(rows.row(t) + h * headDim, headDim,
+                       weight(weightName).values.data(), eps, 0.0f);
+  return rows;
+}
+
+LmRows Run::rotate(LmRows rows, const LmRows &table, std::int64_t heads,
+                   std::int64_t headDim, std::int64_t rotaryDim,
+                   bool interleaved) const {
+  for (std::int64_t t = 0; t < rows.rows; ++t)
+    rotateInPlace(rows.row(t), heads, headDim, table.row(t), rotaryDim,
+                  interleaved);
+  return rows;
+}
+
+LmRows Run::gate(lm::GateOp op) const {
+  const LmRows &both = value(op.getGateUp());
+  std::int64_t width = both.columns / 2;
+  LmRows result = LmRows::zeros(both.rows, width);
+  for (std::int64_t t = 0; t < both.rows; ++t)
+    for (std::int64_t f = 0; f < width; ++f)
+      result.row(t)[f] =
+          activate(op.getActivation(), both.row(t)[f]) * both.row(t)[width + f];
+  return quantizedAs(std::move(result), op.getType());
+}
+
+LmRows Run::columns(const LmRows &from, std::int64_t first,
+                    std::int64_t count) const {
+  LmRows result = LmRows::zeros(from.rows, count);
+  for (std::int64_t t = 0; t < from.rows; ++t)
+    std::copy_n(from.row(t) + first, count, result.row(t));
+  return result;
+}
+
+LmRows Run::concat(lm::ConcatOp op) const {
+  LmRows result = LmRows::zeros(value(op.getParts().front()).rows,
+                                lm::columnsOf(op.getType()));
+  std::int64_t first = 0;
+  for (Value operand : op.getParts()) {
+    const LmRows &part = value(operand);
+    for (std::int64_t t = 0; t < part.rows; ++t)
+      std::copy_n(part.row(t), part.columns, result.row(t) + first);
+    first += part.columns;
+  }
+  return result;
+}
+
+void Run::split(lm::SplitOp op) {
+  LmRows from = value(op.getInput());
+  std::int64_t first = 0;
+  for (Value part : op.getParts()) {
+    std::int64_t count = lm::columnsOf(part.getType());
+    values_[part] = columns(from, first, count);
+    first += count;
+  }
+}
+
+void Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
+  const LmRows qkv = value(op.getQkv());
+  const LmRows table = value(op.getTable());
+  std::int64_t heads = op.getHeads(), kvHeads = op.getKvHeads();
+  std::int64_t headDim = op.getHeadDim();
+  float eps = op.getNormEps().convertToFloat();
+  LmRows q = columns(qkv, 0, heads * headDim);
+  LmRows k = columns(qkv, heads * headDim, kvHeads * headDim);
+  LmRows v = columns(qkv, (heads + kvHeads) * headDim, kvHeads * headDim);
+  if (op.getQNorm()) {
+    q = headNorm(std::move(q), *op.getQNorm(), heads, headDim, eps);
+    k = headNorm(std::move(k), *op.getKNorm(), kvHeads, headDim, eps);
+  }
+  values_[op.getQuery()] =
+      rotate(std::move(q), table, heads, headDim, op.getRotaryDim(), false);
+  store(op,
+        rotate(std::move(k), table, kvHeads, headDim, op.getRotaryDim(), false),
+        v);
+}
+
+Status Run::execute(Operation &op) {
+  auto set = [&](LmRows rows) { values_[op.getResult(0)] = std::move(rows); };
+  Status status;
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case([&](lm::EmbedOp embedOp) { set(embed(embedOp)); })
+      .Case([&](lm::RopeTableOp table) {
+        set(ropeTableRows(positions_, weight(table.getInvFreq()),
+                          table.getAttentionFactor().convertToFloat()));
+      })
+      .Case([&](lm::RmsNormOp norm) { set(rmsNorm(norm)); })
+      .Case([&](lm::LinearOp linear) {
+        set(linearRows(value(linear.getInput()), weight(linear.getWeight()),
+                       linear.getBias() ? &weight(*linear.getBias()) : nullptr,
+                       linear.getResidual() ? &value(linear.getResidual())
+                                            : nullptr));
+      })
+      .Case([&](lm::HeadNormOp norm) {
+        set(headNorm(value(norm.getInput()), norm.getWeight(), norm.getHeads(),
+                     norm.getHeadDim(), norm.getEps().convertToFloat()));
+      })
+      .Case([&](lm::RotaryOp rotary) {
+        set(rotate(value(rotary.getInput()), value(rotary.getTable()),
+                   rotary.getHeads(), rotary.getHeadDim(),
+                   rotary.getRotaryDim(), rotary.getInterleaved()));
+      })
+      .Case([&](lm::AttentionOp attention) {
+        store(attention, value(attention.getKey()),
+              value(attention.getValue()));
+        set(attend(attention));
+      })
+      .Case([&](lm::AddOp add) {
+        LmRows sum = value(add.getResidual());
+        const LmRows &update = value(add.getUpdate());
+        for (std::size_t i = 0; i < sum.values.size(); ++i)
+          sum.values[i] = sum.values[i] + update.values[i];
+        set(std::move(sum));
+      })
+      .Case([&](lm::GateOp gateOp) { set(gate(gateOp)); })
+      .Case([&](lm::SplitOp splitOp) { split(splitOp); })
+      .Case([&](lm::ConcatOp concatOp) { set(concat(concatOp)); })
+      .Case([&](lm::SelectRowsOp select) {
+        const LmRows &from = value(select.getInput());
+        LmRows selected = LmRows::zeros(rows_.size(), from.columns);
+        for (std::size_t r = 0; r < rows_.size(); ++r)
+          std::copy_n(from.row(rows_[r]), from.columns, selected.row(r));
+        set(std::move(selected));
+      })
+      .Case([&](lm::QuantizeOp quantize) {
+        set(quantizeRows(value(quantize.getInput()),
+                         quantize.getType().getGroup()));
+      })
+      .Case([&](lm::CutOp cut) { set(value(cut.getInput())); })
+      .Case([&](lm::RopeCacheWriteOp write) { ropeCacheWrite(write); })
+      .Case([&](lm::CachedAttentionOp attention) {
+        set(quantizedAs(attend(attention), attention.getType()));
+      })
+      .Default([&](Operation *) {
+        status = Status::unsupported("the reference executor has no " +
+                                     op.getName().getStringRef().str());
+      });
+  return status;
+}
+
+} // namespace
+
+Result<LmExecutor> LmExecutor::create(ModuleOp module,
+                                      const std::string &folder) {
+  LmExecutor executor;
+  auto programs = llvm::to_vector(module.getOps<lm::ProgramOp>());
+  if (programs.size() != 1)
+    return Status::invalid("expected one lm.program, found " +
+                           std::to_string(programs.size()));
+  executor.program_ = programs.front();
+  INGOT_ASSIGN_OR_RETURN(LmSourceFiles files,
+                         LmSourceFiles::open(module, folder));
+  for (lm::WeightOp weight : module.getOps<lm::WeightOp>()) {
+    INGOT_ASSIGN_OR_RETURN(LoadedWeight loaded, files.load(weight));
+    executor.weights_.emplace(weight.getSymName().str(), std::move(loaded));
+  }
+  return executor;
+}
+
+Result<std::vector<float>>
+LmExecutor::run(std::span<const std::int32_t> tokens,
+                std::span<const std::int64_t> rows) const {
+  lm::ProgramOp program = program_;
+  for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
+    for (std::int32_t token : tokens)
+      if (token < 0 || token >= weights_.at(embed.getTable().str()).rows)
+        return Status::invalid("token id " + std::to_string(token) +
+                               " is outside the embedding");
+  for (std::int64_t row : rows)
+    if (row < 0 || row >= static_cast<std::int64_t>(tokens.size()))
+      return Status::invalid("row " + std::to_string(row) + " of " +
+                             std::to_string(tokens.size()) + " tokens");
+  Run run(weights_, tokens, rows);
+  for (Operation &op : program.getEntryBlock()) {
+    if (auto end = dyn_cast<lm::ReturnOp>(op))
+      return run.value(end.getLogits()).values;
+    INGOT_RETURN_IF_ERROR(run.execute(op));
+  }
+  return Status::internal("the program does not return");
+}
+
+} // namespace ingot

@@ -1,0 +1,338 @@
+// Operators over rows of activations, as an importer states them. Examples
+// stand in a program that has the values and symbols of
+// test/dialects/lm/examples-prelude.mlir.
+#ifndef INGOT_DIALECTS_LM_ACTIVATIONOPS
+#define INGOT_DIALECTS_LM_ACTIVATIONOPS
+
+include "dialects/lm/SymbolOps.td"
+
+// An op that names weights or state checks them as a symbol user.
+class Lm_SymbolUserOp<string mnemonic, list<Trait> traits = []>
+    : Lm_Op<mnemonic, traits # [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def Lm_EmbedOp : Lm_SymbolUserOp<"embed", [Pure]> {
+  let summary = "A row of a table for each token.";
+  let description = [{
+    `result[t, :] = table[tokens[t], :] * scale`. An id outside the table is the
+    caller's mistake and never reaches a program.
+
+    - embed_c1: the table is a matrix with as many columns as the result.
+
+    Example:
+    ```mlir
+    %0 = lm.embed %tokens, @embed : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_TokenRow:$tokens, FlatSymbolRefAttr:$table,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $tokens `,` $table attr-dict `:` type($result)
+  }];
+}
+
+def Lm_RopeTableOp : Lm_SymbolUserOp<"rope_table", [Pure]> {
+  let summary = "Cosines and sines of each token's rotation angles.";
+  let description = [{
+    With R inverse frequencies: `result[t, i]` is the cosine and
+    `result[t, R + i]` the sine of the float32 product
+    `positions[t] * inv_freq[i]`, each times `attention_factor`.
+
+    - rope_table_c1: `inv_freq` is a vector of half as many elements as the result
+      has columns.
+
+    Example:
+    ```mlir
+    %0 = lm.rope_table %positions, @rope.0 : tensor<?x16xf32>
+    ```
+  }];
+  let arguments = (ins Lm_TokenRow:$positions, FlatSymbolRefAttr:$inv_freq,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$attention_factor);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $positions `,` $inv_freq attr-dict `:` type($result)
+  }];
+}
+
+def Lm_RmsNormOp : Lm_SymbolUserOp<"rms_norm", [Pure]> {
+  let summary = "Divides each row by its root mean square and scales its columns.";
+  let description = [{
+    `y = x / sqrt(mean(x^2) + eps) * (weight + weight_offset)`. A quantised
+    result is that of `lm.quantize` of the float32 one.
+
+    - rms_norm_c1: `weight` is an f32 vector of as many elements as the input has columns.
+    - rms_norm_c2: input and result have the same columns.
+    - rms_norm_c3: `eps` is positive.
+
+    Example:
+    ```mlir
+    %0 = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32}
+      : tensor<?x64xf32> -> tensor<?x64xf32>
+    %1 = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32}
+      : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, FlatSymbolRefAttr:$weight,
+                       F32Attr:$eps,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$weight_offset);
+  let results = (outs Lm_ActivationOrQuantized:$result);
+  let assemblyFormat = [{
+    $input `,` $weight attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_LinearOp : Lm_SymbolUserOp<"linear", [Pure]> {
+  let summary = "A matrix product with a weight, then a bias and a residual.";
+  let description = [{
+    `result[t, n] = (sum_k weight[n, k] * input[t, k] + bias[n]) + residual[t, n]`,
+    the two additions where given, in that order. With a quantised input the
+    sum is the integer law of docs/numerics.md.
+
+    - linear_c1: `weight` is an r16 matrix [result columns, input columns].
+    - linear_c2: `bias` is an f32 vector of as many elements as the result has columns.
+    - linear_c3: `residual` has the result's type.
+    - linear_c4: a quantised input has the group of an integer encoding.
+
+    Example:
+    ```mlir
+    %0 = lm.linear %x, @layer.0.q bias @layer.0.q.bias
+      : tensor<?x64xf32> -> tensor<?x64xf32>
+    %1 = lm.linear %0, @layer.0.q residual %x
+      : tensor<?x64xf32> -> tensor<?x64xf32>, tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_ActivationOrQuantized:$input,
+                       FlatSymbolRefAttr:$weight,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias,
+                       Optional<Lm_Activation>:$residual);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^)? (`residual` $residual^)? attr-dict
+    `:` type($input) `->` type($result) (`,` type($residual)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_HeadNormOp : Lm_SymbolUserOp<"head_norm", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "An RMS norm of each head of a row.";
+  let description = [{
+    The row is `heads` heads of `head_dim` columns; each is normalised as in
+    `lm.rms_norm` with the same weight.
+
+    - head_norm_c1: `heads * head_dim` is the number of columns.
+    - head_norm_c2: `weight` is an f32 vector of `head_dim` elements.
+    - head_norm_c3: `eps` is positive.
+
+    Example:
+    ```mlir
+    %0 = lm.head_norm %x, @head_norm
+      {heads = 4 : i64, head_dim = 16 : i64, eps = 1.0e-6 : f32}
+      : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, FlatSymbolRefAttr:$weight,
+                       I64Attr:$heads, I64Attr:$head_dim, F32Attr:$eps);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$input `,` $weight attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
+def Lm_RotaryOp : Lm_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Rotates pairs of each head by the token's angles.";
+  let description = [{
+    In each head, columns [0, rotary_dim) form pairs that rotate by the angles
+    of `table` (from `lm.rope_table`); the others are copied. Pair i is
+    (i, i + rotary_dim/2), or (2i, 2i + 1) with `interleaved`.
+
+    - rotary_c1: `heads * head_dim` is the number of columns.
+    - rotary_c2: `rotary_dim` is even, positive, at most `head_dim`, and the number
+      of columns of `table`.
+
+    Example:
+    ```mlir
+    %0 = lm.rotary %x, %rope
+      {heads = 4 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64}
+      : tensor<?x64xf32>, tensor<?x16xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, Lm_Activation:$table,
+                       I64Attr:$heads, I64Attr:$head_dim, I64Attr:$rotary_dim,
+                       UnitAttr:$interleaved);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $input `,` $table attr-dict `:` type($input) `,` type($table)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWrite]>,
+    AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>]> {
+  let summary = "Writes keys and values into the state, then attends causally over it.";
+  let description = [{
+    Key and value rows are stored, rounded to the state's dtype, at each token's
+    position in layer `state_layer`. Query head h of the position i then attends
+    to key head `h / (heads / kv_heads)` of the positions j <= i of its sequence
+    and, where `window` > 0, i - j < window. Scores are multiplied by `scale` and,
+    where `soft_cap` > 0, become `soft_cap * tanh(score / soft_cap)`.
+
+    - attention_c1: `heads * head_dim` is the query's columns, `kv_heads * head_dim`
+      those of key and value.
+    - attention_c2: `kv_heads` divides `heads`.
+    - attention_c3: `state` is an `lm.state` of that `kv_heads` and `head_dim` that has
+      the layer `state_layer`, and whose window, where it has one, is at least `window` > 0.
+    - attention_c4: `window` and `soft_cap` are not negative.
+
+    Example:
+    ```mlir
+    %0 = lm.attention %x, %kv, %kv state @kv0[0]
+      {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32}
+      : tensor<?x64xf32>, tensor<?x32xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$query, Lm_Activation:$key,
+                       Lm_Activation:$value, FlatSymbolRefAttr:$state,
+                       I64Attr:$state_layer, I64Attr:$heads, I64Attr:$kv_heads,
+                       I64Attr:$head_dim, F32Attr:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$window,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `state` $state `[` $state_layer `]` attr-dict
+    `:` type($query) `,` type($key)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_AddOp : Lm_Op<"add", [Pure, SameOperandsAndResultType]> {
+  let summary = "The sum of two rows.";
+  let description = [{
+    Used for residuals: `residual` is the stream, `update` what a block adds to it.
+
+    Example:
+    ```mlir
+    %0 = lm.add %x, %x : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$residual, Lm_Activation:$update);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$residual `,` $update attr-dict `:` type($result)";
+}
+
+def Lm_GateOp : Lm_Op<"gate", [Pure]> {
+  let summary = "An activation of the first half of a row, times the second half.";
+  let description = [{
+    `gate_up` holds F gate columns, then F up columns:
+    `result[t, f] = activation(gate_up[t, f]) * gate_up[t, F + f]`. A quantised
+    result is that of `lm.quantize` of the float32 one.
+
+    - gate_c1: `gate_up` has twice the columns of the result.
+
+    Example:
+    ```mlir
+    %0 = lm.gate silu %x : tensor<?x64xf32> -> tensor<?x32xf32>
+    %1 = lm.gate silu %x : tensor<?x64xf32> -> !lm.quantized<32, group = 32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$gate_up, Lm_ActivationAttr:$activation);
+  let results = (outs Lm_ActivationOrQuantized:$result);
+  let assemblyFormat = [{
+    `` $activation $gate_up attr-dict `:` type($gate_up) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_SplitOp : Lm_Op<"split", [Pure]> {
+  let summary = "Cuts rows into ranges of columns.";
+  let description = [{
+    The results are consecutive columns of the input.
+
+    - split_c1: there is at least one result, and their columns add up to the input's.
+
+    Example:
+    ```mlir
+    %0, %1 = lm.split %x : tensor<?x64xf32> -> tensor<?x48xf32>, tensor<?x16xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input);
+  let results = (outs Variadic<Lm_Activation>:$parts);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($parts)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Lm_ConcatOp : Lm_Op<"concat", [Pure]> {
+  let summary = "Joins rows column by column.";
+  let description = [{
+    The result's columns are those of the first operand, then the second, and so on.
+
+    - concat_c1: there is at least one operand, and their columns add up to the result's.
+
+    Example:
+    ```mlir
+    %0 = lm.concat %x, %kv
+      : tensor<?x64xf32>, tensor<?x32xf32> -> tensor<?x96xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Lm_Activation>:$parts);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$parts attr-dict `:` type($parts) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Lm_SelectRowsOp : Lm_Op<"select_rows", [Pure, SameOperandsAndResultType]> {
+  let summary = "Keeps the rows that want logits.";
+  let description = [{
+    Which rows those are is the step's context; they keep their order. All ops
+    that follow from the result work on these rows only.
+
+    - select_rows_c1: the input does not itself follow from selected rows.
+
+    Example:
+    ```mlir
+    %0 = lm.select_rows %x : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def Lm_QuantizeOp : Lm_Op<"quantize", [Pure]> {
+  let summary = "Quantises rows to int8, one scale for each K-group.";
+  let description = [{
+    By the law of docs/numerics.md ("Linear, integer encodings").
+
+    - quantize_c1: input and result have the same columns.
+
+    Example:
+    ```mlir
+    %0 = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 128>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input);
+  let results = (outs Lm_Quantized:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Lm_CutOp : Lm_Op<"cut", [SameOperandsAndResultType,
+    MemoryEffects<[MemWrite]>]> {
+  let summary = "Marks where a segment of the program ends, with its hidden state.";
+  let description = [{
+    The value passes unchanged; the op stays although it computes nothing. Rows may leave the program here, and later steps
+    may begin here. All that the ops before the cut compute reaches the ops
+    after it through cuts, rotation tables and state.
+
+    Example:
+    ```mlir
+    %0 = lm.cut "exit8" %x : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Lm_Activation:$input);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$name $input attr-dict `:` type($result)";
+}
+
+#endif

@@ -1,0 +1,248 @@
+// Registration, types and attributes of the lm dialect.
+#include "dialects/lm/LmDialect.h"
+#include "dialects/lm/LmOps.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ingot::lm;
+
+#include "dialects/lm/LmDialect.cpp.inc"
+#include "dialects/lm/LmEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/lm/LmTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/lm/LmAttrs.cpp.inc"
+
+void LmDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/lm/LmTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/lm/LmAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/lm/LmOps.cpp.inc"
+      >();
+}
+
+LogicalResult LmDialect::verifyOperationAttribute(Operation *op,
+                                                  NamedAttribute attr) {
+  if (attr.getName() != kModelAttr)
+    return op->emitError() << "unknown lm attribute '"
+                           << attr.getName().getValue() << "'";
+  if (!isa<ModuleOp>(op))
+    return op->emitError() << "'" << kModelAttr << "' belongs to a module";
+  return verifyModelAttr([&] { return op->emitError(); }, attr.getValue());
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+QuantizedType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                      std::int64_t columns, std::int64_t group) {
+  if (columns <= 0 || group <= 0)
+    return emitError() << "quantized_c1: columns (" << columns
+                       << ") and group (" << group << ") must be positive";
+  return success();
+}
+
+bool ingot::lm::isActivation(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 2 && tensor.isDynamicDim(0) &&
+         !tensor.isDynamicDim(1) && tensor.getDimSize(1) > 0 &&
+         tensor.getElementType().isF32() && !tensor.getEncoding();
+}
+
+bool ingot::lm::isTokenRow(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 1 && tensor.isDynamicDim(0) &&
+         tensor.getElementType().isSignlessInteger(32) && !tensor.getEncoding();
+}
+
+RankedTensorType ingot::lm::activationType(MLIRContext *context,
+                                           std::int64_t columns) {
+  return RankedTensorType::get({ShapedType::kDynamic, columns},
+                               Float32Type::get(context));
+}
+
+std::int64_t ingot::lm::columnsOf(Type type) {
+  if (auto quantized = dyn_cast<QuantizedType>(type))
+    return quantized.getColumns();
+  return cast<RankedTensorType>(type).getDimSize(1);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+// `<` code (`,` `group` `=` N)? (`,` `minimum`)? `>`
+Attribute EncodingAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  llvm::StringRef codeName;
+  if (parser.parseLess() || parser.parseKeyword(&codeName))
+    return {};
+  std::optional<WeightCode> code = symbolizeWeightCode(codeName);
+  if (!code) {
+    parser.emitError(loc) << "unknown code '" << codeName
+                          << "', expected f32, f16, bf16, i8 or i4";
+    return {};
+  }
+  std::int64_t group = 0;
+  bool minimum = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    llvm::StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key))
+      return {};
+    if (key == "group" && group == 0 && !minimum) {
+      if (parser.parseEqual() || parser.parseInteger(group))
+        return {};
+    } else if (key == "minimum" && !minimum) {
+      minimum = true;
+    } else {
+      parser.emitError(keyLoc)
+          << "unexpected '" << key << "', expected group, then minimum";
+      return {};
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return EncodingAttr::getChecked([&] { return parser.emitError(loc); },
+                                  parser.getContext(), *code, group, minimum);
+}
+
+void EncodingAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyWeightCode(getCode());
+  if (getGroup() != 0)
+    printer << ", group = " << getGroup();
+  if (getMinimum())
+    printer << ", minimum";
+  printer << ">";
+}
+
+LogicalResult
+EncodingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     WeightCode code, std::int64_t group, bool minimum) {
+  bool integer = code == WeightCode::I8 || code == WeightCode::I4;
+  if (integer && (group <= 0 || group % 32 != 0))
+    return emitError() << "encoding_c1: the group of "
+                       << stringifyWeightCode(code)
+                       << " must be a positive multiple of 32, found " << group;
+  if (!integer && group != 0)
+    return emitError() << "encoding_c2: " << stringifyWeightCode(code)
+                       << " has no group, found " << group;
+  if (minimum && code != WeightCode::I4)
+    return emitError() << "encoding_c3: only i4 has a minimum, found "
+                       << stringifyWeightCode(code);
+  return success();
+}
+
+std::string EncodingAttr::getShortName() const {
+  std::string name = stringifyWeightCode(getCode()).str();
+  if (getGroup() != 0)
+    name += "-g" + std::to_string(getGroup());
+  if (getMinimum())
+    name += "-min";
+  return name;
+}
+
+LogicalResult
+PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 FlatSymbolRefAttr source, StringAttr name, std::int64_t offset,
+                 std::int64_t size, Stored stored, std::int64_t rows,
+                 std::int64_t columns, std::int64_t permute) {
+  std::int64_t block = storedBlockElements(stored);
+  std::int64_t elements = 0, bytes = 0;
+  if (rows <= 0 || columns <= 0 || columns % block != 0 ||
+      __builtin_mul_overflow(rows, columns, &elements) ||
+      __builtin_mul_overflow(elements / block, storedBlockBytes(stored),
+                             &bytes) ||
+      bytes != size || offset < 0)
+    return emitError() << "part_c1: " << name << " of " << rows << "x"
+                       << columns << " " << stringifyStored(stored)
+                       << " elements must be whole blocks of " << block
+                       << " in exactly their bytes, found " << size
+                       << " bytes at offset " << offset;
+  if (permute < 0 ||
+      (permute > 0 && (rows % permute != 0 || (rows / permute) % 2 != 0)))
+    return emitError() << "part_c2: " << rows << " rows are not " << permute
+                       << " heads of an even number of rows";
+  return success();
+}
+
+std::int64_t ingot::lm::storedBlockElements(Stored stored) {
+  switch (stored) {
+  case Stored::F32:
+  case Stored::F16:
+  case Stored::BF16:
+    return 1;
+  case Stored::Q8_0:
+  case Stored::Q4_0:
+  case Stored::Q4_1:
+    return 32;
+  }
+  llvm_unreachable("all stored forms are handled");
+}
+
+std::int64_t ingot::lm::storedBlockBytes(Stored stored) {
+  switch (stored) {
+  case Stored::F32:
+    return 4;
+  case Stored::F16:
+  case Stored::BF16:
+    return 2;
+  case Stored::Q8_0:
+    return 34;
+  case Stored::Q4_0:
+    return 18;
+  case Stored::Q4_1:
+    return 20;
+  }
+  llvm_unreachable("all stored forms are handled");
+}
+
+EncodingAttr ingot::lm::encodingOf(MLIRContext *context, Stored stored) {
+  switch (stored) {
+  case Stored::F32:
+    return EncodingAttr::get(context, WeightCode::F32, 0, false);
+  case Stored::F16:
+    return EncodingAttr::get(context, WeightCode::F16, 0, false);
+  case Stored::BF16:
+    return EncodingAttr::get(context, WeightCode::BF16, 0, false);
+  case Stored::Q8_0:
+    return EncodingAttr::get(context, WeightCode::I8, 32, false);
+  case Stored::Q4_0:
+    return EncodingAttr::get(context, WeightCode::I4, 32, false);
+  case Stored::Q4_1:
+    return EncodingAttr::get(context, WeightCode::I4, 32, true);
+  }
+  llvm_unreachable("all stored forms are handled");
+}
+
+//===----------------------------------------------------------------------===//
+// Locations
+//===----------------------------------------------------------------------===//
+
+llvm::StringRef ingot::lm::locationName(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().getValue();
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location inner : fused.getLocations())
+      if (llvm::StringRef name = locationName(inner); !name.empty())
+        return name;
+  return {};
+}
+
+Location ingot::lm::nameLocation(MLIRContext *context, llvm::StringRef name) {
+  return NameLoc::get(StringAttr::get(context, name));
+}

@@ -1,0 +1,195 @@
+// Verifiers of the symbols of a model and of the program over them.
+#include "dialects/lm/LmOps.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace ingot::lm;
+
+LogicalResult SourceOp::verify() {
+  if (static_cast<std::int64_t>(getSize()) < 0)
+    return emitOpError("source_c1: size ")
+           << static_cast<std::int64_t>(getSize()) << " is negative";
+  llvm::StringRef hash = getHash();
+  bool hexadecimal = llvm::all_of(hash, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (hash.size() != 16 || !hexadecimal)
+    return emitOpError("source_c2: hash must be 16 lower-case hexadecimal "
+                       "digits, found \"")
+           << hash << "\"";
+  return success();
+}
+
+llvm::SmallVector<PartAttr> WeightOp::getPartList() {
+  llvm::SmallVector<PartAttr> list;
+  if (ArrayAttr parts = getPartsAttr())
+    for (Attribute part : parts)
+      list.push_back(cast<PartAttr>(part));
+  return list;
+}
+
+LogicalResult WeightOp::verify() {
+  llvm::ArrayRef<std::int64_t> shape = getShape();
+  std::int64_t elements = 1;
+  bool valid = shape.size() == 1 || shape.size() == 2;
+  for (std::int64_t dim : shape)
+    valid =
+        valid && dim > 0 && !__builtin_mul_overflow(elements, dim, &elements);
+  if (!valid)
+    return emitOpError("weight_c1: shape must have one or two positive "
+                       "dimensions, found [")
+           << shape << "]";
+
+  bool hasParts = getPartsAttr() && !getPartsAttr().empty();
+  if (hasParts == static_cast<bool>(getValueAttr()))
+    return emitOpError("weight_c2: either parts or a value must be given");
+  if (ElementsAttr value = getValueAttr()) {
+    if (!isa<DenseElementsAttr>(value) ||
+        value.getShapedType().getShape() != shape ||
+        !value.getElementType().isF32())
+      return emitOpError("weight_c2: the value must be dense f32 of shape [")
+             << shape << "], found " << value.getShapedType();
+  }
+
+  std::int64_t rows = 0;
+  for (PartAttr part : getPartList()) {
+    if (__builtin_add_overflow(rows, part.getRows(), &rows))
+      return emitOpError("weight_c3: the parts' rows overflow");
+    if (part.getColumns() != getColumns())
+      return emitOpError("weight_c3: part ")
+             << part.getName() << " has " << part.getColumns()
+             << " columns, expected " << getColumns();
+  }
+  if (hasParts && rows != getRows())
+    return emitOpError("weight_c3: the parts have ")
+           << rows << " rows, expected " << getRows();
+
+  if (!isMatrix() && (getEncoding().isInteger() || getLayout() == Layout::R16))
+    return emitOpError("weight_c5: a vector is of a float encoding and layout "
+                       "row, found ")
+           << getEncoding().getShortName() << " and "
+           << stringifyLayout(getLayout());
+  if (getEncoding().isInteger() && getLayout() != Layout::R16)
+    return emitOpError("weight_c5: an integer encoding needs layout r16");
+
+  if (getMethodAttr() && getMethod() != "rtn")
+    return emitOpError("weight_c6: unknown method ")
+           << getMethodAttr() << ", expected \"rtn\"";
+  if (getEncoding().isInteger() && !getMethodAttr()) {
+    for (PartAttr part : getPartList())
+      if (encodingOf(getContext(), part.getStored()) != getEncoding())
+        return emitOpError("weight_c6: part ")
+               << part.getName() << " is stored as "
+               << stringifyStored(part.getStored()) << "; its conversion to "
+               << getEncoding().getShortName() << " names no method";
+    if (getValueAttr())
+      return emitOpError("weight_c6: the conversion of a value to ")
+             << getEncoding().getShortName() << " names no method";
+  }
+  return success();
+}
+
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (PartAttr part : getPartList()) {
+    auto source =
+        symbols.lookupNearestSymbolFrom<SourceOp>(*this, part.getSource());
+    if (!source)
+      return emitOpError("weight_c4: ")
+             << part.getSource() << " is not an lm.source";
+    std::int64_t fileBytes = source.getSize();
+    if (part.getOffset() > fileBytes ||
+        part.getSize() > fileBytes - part.getOffset())
+      return emitOpError("weight_c4: part ")
+             << part.getName() << " at [" << part.getOffset() << ", +"
+             << part.getSize() << ") is past the end of " << part.getSource()
+             << " (" << fileBytes << " bytes)";
+  }
+  return success();
+}
+
+LogicalResult StateOp::verify() {
+  auto positive = [](std::uint64_t value) {
+    return static_cast<std::int64_t>(value) > 0;
+  };
+  if (!positive(getLayers()) || !positive(getKvHeads()) ||
+      !positive(getHeadDim()) || static_cast<std::int64_t>(getWindow()) < 0)
+    return emitOpError("state_c1: layers, kv_heads and head_dim must be "
+                       "positive and window not negative");
+  if (!getDtype().isF16() && !getDtype().isF32())
+    return emitOpError("state_c2: dtype must be f16 or f32, found ")
+           << getDtype();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Program
+//===----------------------------------------------------------------------===//
+
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, llvm::ArrayRef<Type> inputs,
+                      llvm::ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(inputs, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void ProgramOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult ProgramOp::verify() {
+  FunctionType type = getFunctionType();
+  if (type.getNumInputs() != 2 || !isTokenRow(type.getInput(0)) ||
+      !isTokenRow(type.getInput(1)))
+    return emitOpError("program_c1: it takes token ids and positions, "
+                       "tensor<?xi32> each, found ")
+           << type;
+  if (type.getNumResults() != 1 || !isActivation(type.getResult(0)))
+    return emitOpError("program_c2: it returns one tensor<?xVxf32>, found ")
+           << type;
+  return success();
+}
+
+// Follows which values hold the selected rows only.
+LogicalResult ProgramOp::verifyRegions() {
+  llvm::DenseSet<Value> selected;
+  for (Operation &op : getEntryBlock()) {
+    auto isSelected = [&](Value value) { return selected.contains(value); };
+    bool any = llvm::any_of(op.getOperands(), isSelected);
+    if (auto select = dyn_cast<SelectRowsOp>(op)) {
+      if (any)
+        return op.emitOpError("select_rows_c1: the input's rows are selected "
+                              "already");
+      selected.insert(select.getResult());
+      continue;
+    }
+    if (!any)
+      continue;
+    if (!llvm::all_of(op.getOperands(), isSelected))
+      return op.emitOpError("program_c3: reads selected rows together with "
+                            "rows of all tokens");
+    if (!isPure(&op))
+      return op.emitOpError("program_c3: cannot work on selected rows");
+    selected.insert(op.result_begin(), op.result_end());
+  }
+  return success();
+}
+
+LogicalResult ReturnOp::verify() {
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  // A program whose own type is wrong says so itself.
+  if (program.getResultTypes().size() == 1 &&
+      program.getResultTypes()[0] != getLogits().getType())
+    return emitOpError("return_c1: type ")
+           << getLogits().getType() << " is not the program's "
+           << program.getResultTypes()[0];
+  return success();
+}

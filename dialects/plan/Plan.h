@@ -1,0 +1,46 @@
+// The plan dialect: include this to use it. The reference is in the .td files.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dialects/plan/Dialect.h.inc"
+#include "dialects/plan/Enums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/plan/Types.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/plan/Attrs.h.inc"
+
+#include "dialects/plan/Interfaces.h.inc"
+
+namespace ingot::plan {
+namespace detail {
+// The names among `names` of attributes that `op` has.
+llvm::SmallVector<mlir::StringAttr, 3>
+presentNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
+} // namespace detail
+
+// Bytes of one block of `stored` along a row, and the elements that it holds.
+uint64_t storedBlockBytes(Stored stored);
+uint64_t storedBlockElements(Stored stored);
+
+// 3 of "layer.3.qkv"; nothing where the name is not of that form.
+std::optional<int32_t> locationLayer(llvm::StringRef name);
+} // namespace ingot::plan
+
+#define GET_OP_CLASSES
+#include "dialects/plan/Ops.h.inc"

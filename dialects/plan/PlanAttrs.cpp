@@ -1,0 +1,215 @@
+// Attributes and types of the plan dialect: their text and their rules.
+#include "dialects/plan/Plan.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace ingot::plan {
+
+uint64_t storedBlockBytes(Stored stored) {
+  switch (stored) {
+  case Stored::F32:
+    return 4;
+  case Stored::F16:
+  case Stored::BF16:
+    return 2;
+  case Stored::Q8_0:
+    return 34;
+  case Stored::Q4_0:
+    return 18;
+  case Stored::Q4_1:
+    return 20;
+  }
+  llvm_unreachable("all forms are listed");
+}
+
+uint64_t storedBlockElements(Stored stored) {
+  return stored <= Stored::BF16 ? 1 : 32;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+// Rows are kept small enough that no product of sizes can overflow.
+static constexpr int64_t maxColumns = int64_t(1) << 31;
+
+LogicalResult
+RowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 int64_t columns) {
+  if (columns <= 0 || columns >= maxColumns)
+    return emitError()
+           << "rows_c1: expected between 1 and 2^31 - 1 columns, found "
+           << columns;
+  return success();
+}
+
+LogicalResult
+QuantizedRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                          int64_t columns, int64_t group) {
+  if (columns <= 0 || columns >= maxColumns)
+    return emitError() << "quantized_rows_c1: expected between 1 and 2^31 - 1 "
+                          "columns, found "
+                       << columns;
+  if (group <= 0 || group % 32 != 0 || group >= maxColumns)
+    return emitError() << "quantized_rows_c1: expected a group that is a "
+                          "positive multiple of "
+                          "32, found "
+                       << group;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// EncodingAttr
+//===----------------------------------------------------------------------===//
+
+Attribute EncodingAttr::parse(AsmParser &parser, Type) {
+  int64_t group = 0;
+  bool minimum = false;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess())
+    return {};
+  FailureOr<Code> code = FieldParser<Code>::parse(parser);
+  if (failed(code))
+    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("group") || parser.parseEqual() ||
+        parser.parseInteger(group))
+      return {};
+    if (succeeded(parser.parseOptionalComma())) {
+      if (parser.parseKeyword("minimum"))
+        return {};
+      minimum = true;
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                    *code, group, minimum);
+}
+
+void EncodingAttr::print(AsmPrinter &printer) const {
+  printer << '<' << stringifyCode(getCode());
+  if (getGroup())
+    printer << ", group = " << getGroup();
+  if (getMinimum())
+    printer << ", minimum";
+  printer << '>';
+}
+
+LogicalResult
+EncodingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     Code code, int64_t group, bool minimum) {
+  bool isInteger = code == Code::I8 || code == Code::I4;
+  if (!isInteger && group != 0)
+    return emitError() << "encoding_c1: " << stringifyCode(code)
+                       << " has no group, found " << group;
+  if (isInteger && (group <= 0 || group % 32 != 0 || group >= maxColumns))
+    return emitError() << "encoding_c1: expected a group that is a positive "
+                          "multiple of 32, found "
+                       << group;
+  if (minimum && code != Code::I4)
+    return emitError() << "encoding_c2: only i4 has minima, found "
+                       << stringifyCode(code);
+  return success();
+}
+
+std::string EncodingAttr::getShortName() const {
+  std::string name = stringifyCode(getCode()).str();
+  if (getGroup())
+    name += "-g" + std::to_string(getGroup());
+  if (getMinimum())
+    name += "-min";
+  return name;
+}
+
+//===----------------------------------------------------------------------===//
+// PartAttr, PlacementAttr, VariantAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 FlatSymbolRefAttr source, StringAttr name, uint64_t offset,
+                 uint64_t size, Stored stored, int64_t rows, int64_t columns,
+                 int64_t permute) {
+  if (rows <= 0 || columns <= 0 || rows >= maxColumns || columns >= maxColumns)
+    return emitError() << "part_c1: expected between 1 and 2^31 - 1 rows and "
+                          "columns, found "
+                       << rows << " x " << columns;
+  uint64_t elements = storedBlockElements(stored);
+  if (columns % int64_t(elements) != 0)
+    return emitError() << "part_c2: expected columns in whole blocks of "
+                       << elements << ", found " << columns;
+  uint64_t need = 0;
+  if (__builtin_mul_overflow(
+          uint64_t(rows),
+          uint64_t(columns) / elements * storedBlockBytes(stored), &need) ||
+      size != need)
+    return emitError() << "part_c1: expected " << need << " bytes for " << rows
+                       << " x " << columns << " " << stringifyStored(stored)
+                       << ", found " << size;
+  if (offset + size < offset)
+    return emitError() << "part_c1: offset + size overflows";
+  if (permute < 0 ||
+      (permute > 0 && (rows % permute != 0 || rows / permute % 2 != 0)))
+    return emitError()
+           << "part_c3: expected heads of an even number of rows, found "
+           << rows << " rows in " << permute << " heads";
+  return success();
+}
+
+LogicalResult
+PlacementAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                      uint64_t offset, uint64_t size, uint64_t scales,
+                      uint64_t mins) {
+  if (offset % 64 || scales % 64 || mins % 64)
+    return emitError()
+           << "placement_c1: expected planes that start at multiples of "
+              "64, found "
+           << offset << ", " << scales << ", " << mins;
+  if (offset + size < offset || scales >= (size ? size : 1) ||
+      mins >= (size ? size : 1) || (mins && mins <= scales))
+    return emitError() << "placement_c1: expected planes in order within "
+                       << size << " bytes, found " << scales << ", " << mins;
+  return success();
+}
+
+LogicalResult
+VariantAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    uint32_t first, uint32_t last, FlatSymbolRefAttr kernel) {
+  if (first < 1 || (last != 0 && last < first))
+    return emitError()
+           << "variant_c1: expected 1 <= first <= last (or last 0), found "
+           << first << ", " << last;
+  return success();
+}
+
+} // namespace ingot::plan
+
+#include "dialects/plan/Enums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/plan/Types.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/plan/Attrs.cpp.inc"
+
+namespace ingot::plan {
+
+void PlanDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/plan/Types.cpp.inc"
+      >();
+}
+
+void PlanDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/plan/Attrs.cpp.inc"
+      >();
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,340 @@
+// Verifiers of launches: what all share (variants, kernels, operands, domains),
+// then what each asks of the shapes of its operands.
+#include "dialects/plan/Plan.h"
+
+using namespace mlir;
+
+namespace ingot::plan {
+
+SmallVector<StringAttr, 3> detail::presentNames(Operation *op,
+                                                ArrayRef<StringRef> names) {
+  SmallVector<StringAttr, 3> present;
+  for (StringRef name : names)
+    if (op->getAttrOfType<FlatSymbolRefAttr>(name))
+      present.push_back(StringAttr::get(op->getContext(), name));
+  return present;
+}
+
+namespace {
+
+// The operands of a launch, found and checked; null for absent ones.
+class LaunchVerifier {
+public:
+  LaunchVerifier(LaunchOpInterface op, SymbolTableCollection &symbols)
+      : op(op), symbols(symbols), target(op->getParentOfType<TargetOp>()),
+        module(target ? target->getParentOp() : nullptr) {}
+
+  // c1 to c4.
+  LogicalResult verifyCommon() {
+    if (!target || !module)
+      return error("c3") << "expected a plan.target around the launch";
+    return success(succeeded(verifyVariants()) && succeeded(verifyOperands()));
+  }
+
+  InFlightDiagnostic error(StringRef constraint) {
+    return op->emitOpError() << op.getKernelOp() << "_" << constraint << ": ";
+  }
+
+  BufferOp buffer(FlatSymbolRefAttr name) {
+    return name ? dyn_cast_or_null<BufferOp>(
+                      symbols.lookupSymbolIn(target, name))
+                : BufferOp();
+  }
+  WeightOp weight(FlatSymbolRefAttr name) {
+    return name ? dyn_cast_or_null<WeightOp>(
+                      symbols.lookupSymbolIn(module, name))
+                : WeightOp();
+  }
+
+  // A buffer of float32 rows of `columns`; nothing to say of an absent one.
+  LogicalResult rows(StringRef constraint, StringRef role,
+                     FlatSymbolRefAttr name, int64_t columns) {
+    BufferOp found = buffer(name);
+    if (!found || (!found.isQuantized() && found.getColumns() == columns))
+      return success();
+    return shapeError(constraint, role, found)
+           << "float32 rows of " << columns << " columns, found "
+           << found.getType();
+  }
+  LogicalResult quantizedRows(StringRef constraint, StringRef role,
+                              FlatSymbolRefAttr name, int64_t columns,
+                              int64_t group = 0) {
+    BufferOp found = buffer(name);
+    if (!found || (found.isQuantized() && found.getColumns() == columns &&
+                   (group == 0 || found.getGroup() == group)))
+      return success();
+    InFlightDiagnostic diagnostic = shapeError(constraint, role, found)
+                                    << "quantised rows of " << columns
+                                    << " columns";
+    if (group)
+      diagnostic << " and group " << group;
+    return diagnostic << ", found " << found.getType();
+  }
+  LogicalResult vector(StringRef constraint, StringRef role,
+                       FlatSymbolRefAttr name, int64_t size) {
+    WeightOp found = weight(name);
+    if (!found || found.isVector(size))
+      return success();
+    return error(constraint)
+           << "expected " << role << " " << name << " as a vector of " << size
+           << ", found " << found.getRows() << " x " << found.getColumns()
+           << " in layout " << stringifyLayout(found.getLayout());
+  }
+  LogicalResult atLeastOneResult() {
+    return op.getWrites().empty()
+               ? LogicalResult(error("c5") << "expected a result")
+               : success();
+  }
+  // The state exists and its geometry fits.
+  FailureOr<StateOp> state(FlatSymbolRefAttr name, int64_t layer,
+                           int64_t kvHeads, int64_t headDim) {
+    auto found =
+        dyn_cast_or_null<StateOp>(symbols.lookupSymbolIn(module, name));
+    if (!found) {
+      error("c3") << "expected a plan.state " << name;
+      return failure();
+    }
+    if (int64_t(found.getKvHeads()) != kvHeads ||
+        int64_t(found.getHeadDim()) != headDim) {
+      error("c6") << "state " << name << " has " << found.getKvHeads()
+                  << " heads of " << found.getHeadDim() << ", the launch "
+                  << kvHeads << " of " << headDim;
+      return failure();
+    }
+    if (layer < 0 || layer >= int64_t(found.getLayers())) {
+      error("c6") << "state " << name << " has " << found.getLayers()
+                  << " layers, the launch names layer " << layer;
+      return failure();
+    }
+    return found;
+  }
+
+private:
+  InFlightDiagnostic shapeError(StringRef constraint, StringRef role,
+                                BufferOp found) {
+    return error(constraint)
+           << "expected " << role << " @" << found.getSymName() << " as ";
+  }
+
+  LogicalResult verifyVariants() {
+    uint64_t next = 1;
+    for (VariantAttr variant : op.getVariants().getAsRange<VariantAttr>()) {
+      if (next == 0)
+        return error("c1") << "a variant follows the one without bound";
+      if (variant.getFirst() != next)
+        return error("c1") << "expected a variant from " << next
+                           << " rows on, found " << variant.getFirst();
+      next = variant.getLast() ? uint64_t(variant.getLast()) + 1 : 0;
+      auto kernel = dyn_cast_or_null<KernelOp>(
+          symbols.lookupSymbolIn(target, variant.getKernel()));
+      if (!kernel)
+        return error("c2") << "expected a plan.kernel " << variant.getKernel();
+      if (kernel.getOp() != op.getKernelOp())
+        return error("c2") << "kernel " << variant.getKernel() << " is for \""
+                           << kernel.getOp() << "\"";
+    }
+    if (next != 0)
+      return error("c1") << "no variant serves " << next << " rows and more";
+    return success();
+  }
+
+  LogicalResult verifyOperands() {
+    for (FlatSymbolRefAttr name : op.getWeights())
+      if (!weight(name))
+        return error("c3") << "expected a plan.weight " << name;
+    bool gathers = isa<GatherRowsOp>(*op);
+    for (auto [names, isRead] :
+         {std::pair(op.getReads(), true), {op.getWrites(), false}})
+      for (FlatSymbolRefAttr name : names) {
+        BufferOp found = buffer(name);
+        if (!found)
+          return error("c3") << "expected a plan.buffer " << name;
+        Domain domain = gathers && isRead ? Domain::Token : op.getRowDomain();
+        if (found.getDomain() != domain)
+          return error("c4") << "expected buffer " << name << " in the domain "
+                             << stringifyDomain(domain) << ", found "
+                             << stringifyDomain(found.getDomain());
+      }
+    return success();
+  }
+
+  LaunchOpInterface op;
+  SymbolTableCollection &symbols;
+  TargetOp target;
+  Operation *module;
+};
+
+// Starts the verifier of an op with the constraints of every launch.
+#define VERIFY_COMMON()                                                        \
+  LaunchVerifier verifier(*this, symbols);                                     \
+  if (failed(verifier.verifyCommon()))                                         \
+    return failure();
+
+// Products of an op's numbers, which the verifier has not bounded yet.
+bool inRange(std::initializer_list<int64_t> numbers) {
+  for (int64_t number : numbers)
+    if (number <= 0 || number >= (int64_t(1) << 31))
+      return false;
+  return true;
+}
+bool headsInRange(int64_t heads, int64_t kvHeads, int64_t headDim) {
+  constexpr int64_t limit = int64_t(1) << 24;
+  return inRange({heads, kvHeads, headDim}) && heads < limit &&
+         kvHeads < limit && headDim < limit && heads % kvHeads == 0;
+}
+
+} // namespace
+
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  WeightOp table = verifier.weight(getTableAttr());
+  if (table.getLayout() != Layout::R16)
+    return verifier.error("c5") << "expected a table in layout r16";
+  return verifier.rows("c5", "output", getOutputAttr(), table.getColumns());
+}
+
+LogicalResult RopeTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t dim = getRotaryDim();
+  if (!inRange({dim}) || dim % 2)
+    return verifier.error("c5") << "expected an even rotary_dim, found " << dim;
+  if (failed(verifier.vector("c5", "inv_freq", getInvFreqAttr(), dim / 2)))
+    return failure();
+  return verifier.rows("c5", "output", getOutputAttr(), dim);
+}
+
+LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  return success(
+      succeeded(verifier.atLeastOneResult()) &&
+      succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)) &&
+      succeeded(verifier.quantizedRows("c5", "quantized", getQuantizedAttr(),
+                                       width)) &&
+      succeeded(verifier.vector("c6", "weight", getWeightAttr(), width)));
+}
+
+LogicalResult QuantizeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+      succeeded(
+          verifier.quantizedRows("c5", "output", getOutputAttr(), width)));
+}
+
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t k = getK(), n = getN(), column = getOutputColumn();
+  WeightOp weight = verifier.weight(getWeightAttr());
+  if (weight.getLayout() != Layout::R16 || int64_t(weight.getColumns()) != k ||
+      int64_t(weight.getRows()) != n)
+    return verifier.error("c5")
+           << "expected an r16 weight of " << n << " x " << k << ", found "
+           << weight.getRows() << " x " << weight.getColumns() << " in layout "
+           << stringifyLayout(weight.getLayout());
+  EncodingAttr encoding = weight.getEncoding();
+  LogicalResult input =
+      encoding.isInteger()
+          ? verifier.quantizedRows("c6", "input", getInputAttr(), k,
+                                   encoding.getGroup())
+          : verifier.rows("c6", "input", getInputAttr(), k);
+  if (failed(input))
+    return failure();
+  BufferOp output = verifier.buffer(getOutputAttr());
+  if (output.isQuantized() || column < 0 || column > output.getColumns() ||
+      n > output.getColumns() - column)
+    return verifier.error("c7")
+           << "expected columns [" << column << ", " << column + n
+           << ") within float32 rows, found " << output.getType();
+  if (failed(verifier.vector("c8", "bias", getBiasAttr(), n)) ||
+      failed(verifier.rows("c8", "residual", getResidualAttr(), n)))
+    return failure();
+  if (getResidualAttr() && column != 0)
+    return verifier.error("c8")
+           << "expected column 0 with a residual, found " << column;
+  if (getInput() == getOutput())
+    return verifier.error("c9") << "the output may not be the input";
+  return success();
+}
+
+LogicalResult GatedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  if (!inRange({width}))
+    return verifier.error("c5") << "expected a positive width, found " << width;
+  return success(
+      succeeded(verifier.atLeastOneResult()) &&
+      succeeded(verifier.rows("c5", "input", getInputAttr(), 2 * width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)) &&
+      succeeded(verifier.quantizedRows("c5", "quantized", getQuantizedAttr(),
+                                       width)));
+}
+
+LogicalResult
+RopeCacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t heads = getHeads(), kvHeads = getKvHeads(), headDim = getHeadDim();
+  int64_t rotaryDim = getRotaryDim();
+  if (!headsInRange(heads, kvHeads, headDim) || !inRange({rotaryDim}) ||
+      rotaryDim % 2 || rotaryDim > headDim)
+    return verifier.error("c8")
+           << "expected heads in whole groups and an even "
+              "rotary_dim within head_dim, found "
+           << heads << " heads, " << kvHeads << " kv_heads, head_dim "
+           << headDim << ", rotary_dim " << rotaryDim;
+  if (failed(verifier.rows("c5", "input", getInputAttr(),
+                           (heads + 2 * kvHeads) * headDim)) ||
+      failed(verifier.rows("c5", "query", getQueryAttr(), heads * headDim)) ||
+      failed(verifier.rows("c5", "table", getTableAttr(), rotaryDim)) ||
+      failed(
+          verifier.state(getStateAttr(), getStateLayer(), kvHeads, headDim)) ||
+      failed(verifier.vector("c7", "q_norm", getQNormAttr(), headDim)) ||
+      failed(verifier.vector("c7", "k_norm", getKNormAttr(), headDim)))
+    return failure();
+  if (bool(getQNormAttr()) != bool(getKNormAttr()))
+    return verifier.error("c7") << "expected both q_norm and k_norm or neither";
+  return success();
+}
+
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t heads = getHeads(), kvHeads = getKvHeads(), headDim = getHeadDim();
+  if (!headsInRange(heads, kvHeads, headDim))
+    return verifier.error("c7")
+           << "expected heads in whole groups, found " << heads << " heads, "
+           << kvHeads << " kv_heads, head_dim " << headDim;
+  int64_t width = heads * headDim;
+  if (failed(verifier.atLeastOneResult()) ||
+      failed(verifier.rows("c5", "query", getQueryAttr(), width)) ||
+      failed(verifier.rows("c5", "output", getOutputAttr(), width)) ||
+      failed(
+          verifier.quantizedRows("c5", "quantized", getQuantizedAttr(), width)))
+    return failure();
+  FailureOr<StateOp> state =
+      verifier.state(getStateAttr(), getStateLayer(), kvHeads, headDim);
+  if (failed(state))
+    return failure();
+  // A state that forgets may not serve a launch that sees further back.
+  int64_t kept = state->getWindow(), window = getWindow();
+  if (window < 0 || window > INT32_MAX ||
+      (kept != 0 && (window == 0 || window > kept)))
+    return verifier.error("c6")
+           << "state " << getStateAttr() << " keeps a window of " << kept
+           << ", the launch sees " << window;
+  if (BufferOp quantized = verifier.buffer(getQuantizedAttr());
+      quantized && headDim % quantized.getGroup() != 0)
+    return verifier.error("c8") << "group " << quantized.getGroup()
+                                << " straddles heads of " << headDim;
+  return success();
+}
+
+LogicalResult GatherRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())));
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,77 @@
+// Passes of the lower phase: lm to plan, then memory.
+#ifndef INGOT_PASSES_LOWER_PASSES
+#define INGOT_PASSES_LOWER_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SelectKernelsPass : Pass<"select-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turns an lm program into a plan target of kernel launches";
+  let description = [{
+    Needs a module with one `lm.program` after the fuse phase. Each operator
+    becomes a launch; the kernel catalogue says which kernels serve which row
+    counts. `lm.concat` becomes nothing: the linears that it joins write column
+    ranges of one buffer. Sources, the weights that are used and the states
+    become their plan twins, and `lm.model` becomes `plan.model`. Launches and
+    buffers are named by their locations.
+
+    Guarantees that nothing of lm is left. An operator without a lowering is an
+    error on it.
+
+    Before:
+    ```mlir
+    %1 = lm.rms_norm %0, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x64xf32> loc("layer.0.norm")
+    ```
+    After:
+    ```mlir
+    plan.rms_norm @embed weight @norm to @layer.0.norm width = 64 eps = 9.99999974E-6
+      weight_offset = 0.0 domain = token variants [#plan.variant<1, 0, @rms_norm_f32>] loc("layer.0.norm")
+    ```
+  }];
+  let dependentDialects = ["::ingot::plan::PlanDialect"];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "Device to lower for (cpu)">,
+    ListOption<"levels", "levels", "std::string",
+               "Feature levels to make code for, best first (all where none is named)">
+  ];
+  let statistics = [
+    Statistic<"numLaunches", "launches", "Launches made">,
+    Statistic<"numKernels", "kernels", "Different kernels selected">,
+    Statistic<"numUnusedWeights", "unused-weights", "Weights left out because nothing reads them">
+  ];
+}
+
+def AssignBuffersPass : Pass<"assign-buffers", "::mlir::ModuleOp"> {
+  let summary = "Gives the buffers of each target their places in the arenas";
+  let description = [{
+    A linear whose residual is not read again is made to update it in place.
+    Then buffers whose lives do not meet share memory: the largest is placed
+    first, each at the lowest offset that is free during its whole life.
+    Hidden states at cuts live through the segments that they border, and are
+    never updated in place.
+
+    Guarantees that every buffer has an offset and the target has the sizes of
+    its arenas. A buffer that is read before it is written is an error.
+  }];
+  let dependentDialects = ["::ingot::plan::PlanDialect"];
+  let statistics = [
+    Statistic<"numInPlace", "in-place", "Linears made to update their residual in place">,
+    Statistic<"numBytesWithout", "bytes-without-sharing", "Bytes a row that buffers would take side by side">,
+    Statistic<"numBytes", "bytes", "Bytes a row of both arenas">
+  ];
+}
+
+def AssignWeightsPass : Pass<"assign-weights", "::mlir::ModuleOp"> {
+  let summary = "Gives each weight its place in the weights segment";
+  let description = [{
+    Weights follow each other in the order of the module, each aligned to 64
+    bytes, with the planes that the packer makes for its encoding and layout.
+    Guarantees that every weight has a placement. A weight that the packer
+    cannot lay out is an error.
+  }];
+  let dependentDialects = ["::ingot::plan::PlanDialect"];
+  let statistics = [
+    Statistic<"numBytes", "bytes", "Bytes of the weights segment">
+  ];
+}
+
+#endif

@@ -1,0 +1,608 @@
+// lm to plan:
+//   1. check the module: one program, its model, a known target;
+//   2. decide where concatenated values live: the linears that make them write
+//      columns of one buffer;
+//   3. walk the program; each operator becomes a launch, its result a buffer,
+//      its kernels are those that the catalogue names;
+//   4. turn sources, used weights and states into their plan twins;
+//   5. erase what is left of lm.
+#include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/codegen/cpu/KernelCatalog.h"
+#include "dialects/lm/LmOps.h"
+#include "passes/lower/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace ingot {
+#define GEN_PASS_DEF_SELECTKERNELSPASS
+#include "passes/lower/Passes.h.inc"
+} // namespace ingot
+
+namespace ingot::plan {
+
+namespace {
+
+// Columns of a buffer that hold a value.
+struct Place {
+  BufferOp buffer;
+  int64_t column = 0;
+};
+
+// One concatenation that a linear's result is a part of.
+struct ConcatPart {
+  lm::ConcatOp concat;
+  int64_t column;
+};
+
+EncodingAttr convert(lm::EncodingAttr encoding) {
+  return EncodingAttr::get(
+      encoding.getContext(),
+      *symbolizeCode(lm::stringifyWeightCode(encoding.getCode())),
+      encoding.getGroup(), encoding.getMinimum());
+}
+
+class Lowering {
+public:
+  Lowering(ModuleOp module, lm::ProgramOp program, StringRef targetName,
+           ArrayRef<std::string> levels)
+      : module(module), program(program), targetName(targetName),
+        levels(levels), context(module.getContext()), moduleBuilder(context),
+        bufferBuilder(context), kernelBuilder(context), launchBuilder(context) {
+  }
+
+  LogicalResult run() {
+    if (failed(findConcats()))
+      return failure();
+    moduleBuilder.setInsertionPointToEnd(module.getBody());
+    target = moduleBuilder.create<TargetOp>(
+        program.getLoc(), targetName, "r16", levelNames(),
+        "logits", // known when the program's return is reached
+        IntegerAttr(), IntegerAttr());
+    Block *body = &target.getBody().emplaceBlock();
+    // Buffers stand before kernels, kernels before segments: empty segments
+    // mark the two insertion points until the walk is over.
+    launchBuilder.setInsertionPointToEnd(body);
+    startSegment();
+    bufferBuilder.setInsertionPoint(segment);
+    kernelBuilder.setInsertionPoint(segment);
+    for (Operation &op : program.getEntryBlock())
+      if (failed(lower(&op)))
+        return failure();
+    moveKernelsAfterBuffers();
+    convertSymbols();
+    eraseLm();
+    return success();
+  }
+
+  int64_t numLaunches = 0;
+  int64_t numKernels = 0;
+  int64_t numUnusedWeights = 0;
+
+private:
+  ArrayAttr levelNames() {
+    return moduleBuilder.getStrArrayAttr(
+        SmallVector<StringRef>(levels.begin(), levels.end()));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Values and buffers
+  //===--------------------------------------------------------------------===//
+
+  // Step 2. A concat costs nothing when each of its parts can be written in
+  // place: it is the result of a linear that nothing else reads.
+  LogicalResult findConcats() {
+    LogicalResult result = success();
+    program.walk([&](lm::ConcatOp concat) {
+      int64_t column = 0;
+      for (auto [index, part] : llvm::enumerate(concat.getParts())) {
+        auto linear = part.getDefiningOp<lm::LinearOp>();
+        if (!linear || !part.hasOneUse() || linear.getResidual()) {
+          InFlightDiagnostic diagnostic =
+              concat.emitOpError()
+              << "part " << index
+              << " is not the result of a linear without residual that only "
+                 "this "
+                 "concat reads, so it cannot be written in place";
+          if (Operation *maker = part.getDefiningOp())
+            diagnostic.attachNote(maker->getLoc()) << "the part is made here";
+          result = diagnostic;
+          return WalkResult::interrupt();
+        }
+        concatParts[part] = {concat, column};
+        column += lm::columnsOf(part.getType());
+      }
+      return WalkResult::advance();
+    });
+    return result;
+  }
+
+  std::string uniqueName(StringRef wanted) {
+    std::string base = wanted.empty() ? "value" : wanted.str();
+    std::string name = base;
+    for (int suffix = 1; !usedNames.insert(name).second; ++suffix)
+      name = base + "." + std::to_string(suffix);
+    return name;
+  }
+
+  BufferOp makeBuffer(Location loc, Type valueType, Domain domain) {
+    int64_t columns = lm::columnsOf(valueType);
+    Type type = RowsType::get(context, columns);
+    if (auto quantized = dyn_cast<lm::QuantizedType>(valueType))
+      type = QuantizedRowsType::get(context, columns, quantized.getGroup());
+    return bufferBuilder.create<BufferOp>(
+        loc, uniqueName(lm::locationName(loc)), domain, IntegerAttr(), type);
+  }
+
+  // Where the result of `op` is to be written.
+  Place resultPlace(Operation *op, Value value, Domain domain) {
+    auto part = concatParts.find(value);
+    if (part == concatParts.end()) {
+      BufferOp buffer = makeBuffer(op->getLoc(), value.getType(), domain);
+      places[value] = {buffer, 0};
+      return places[value];
+    }
+    Value whole = part->second.concat.getResult();
+    if (!places.count(whole))
+      places[whole] = {
+          makeBuffer(part->second.concat.getLoc(), whole.getType(), domain), 0};
+    places[value] = {places[whole].buffer, part->second.column};
+    return places[value];
+  }
+
+  FlatSymbolRefAttr symbol(Place place) {
+    return FlatSymbolRefAttr::get(place.buffer.getSymNameAttr());
+  }
+  // The buffer that an operator reads; parts of a concat are read by it alone.
+  FlatSymbolRefAttr read(Value value) { return symbol(places.lookup(value)); }
+  Domain domainOf(Value value) {
+    return places.lookup(value).buffer.getDomain();
+  }
+
+  // The two result attributes of launches that give float32 or quantised rows.
+  std::pair<FlatSymbolRefAttr, FlatSymbolRefAttr>
+  results(Operation *op, Value value, Domain domain) {
+    FlatSymbolRefAttr name = symbol(resultPlace(op, value, domain));
+    return isa<lm::QuantizedType>(value.getType())
+               ? std::pair(FlatSymbolRefAttr(), name)
+               : std::pair(name, FlatSymbolRefAttr());
+  }
+
+  FlatSymbolRefAttr use(FlatSymbolRefAttr weight) {
+    if (weight)
+      usedWeights.insert(weight.getAttr());
+    return weight;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Kernels
+  //===--------------------------------------------------------------------===//
+
+  // Asks the catalogue, makes the kernels that are new, and gives the variants.
+  FailureOr<ArrayAttr> variantsFor(Operation *op, StringRef kernelOp,
+                                   const codegen::KernelConfig &config) {
+    Result<std::vector<codegen::KernelVariant>> found =
+        codegen::variantsFor(kernelOp.str(), config);
+    if (!found) {
+      op->emitOpError() << "has no kernel: " << found.status().message();
+      return failure();
+    }
+    SmallVector<Attribute> variants;
+    for (const codegen::KernelVariant &variant : *found) {
+      KernelOp &kernel = kernels[variant.name];
+      DictionaryAttr constants = constantsOf(variant.constants);
+      if (!kernel) {
+        reserveKernelName(variant.name);
+        kernel = kernelBuilder.create<KernelOp>(
+            UnknownLoc::get(context), variant.name, variant.op, constants,
+            variant.scratchBytes);
+        ++numKernels;
+      } else if (kernel.getConfig() != constants ||
+                 kernel.getOp() != variant.op) {
+        op->emitOpError() << "the catalogue gives two kernels the name "
+                          << variant.name;
+        return failure();
+      } else if (kernel.getScratch() < variant.scratchBytes) {
+        kernel.setScratch(variant.scratchBytes);
+      }
+      variants.push_back(
+          VariantAttr::get(context, variant.first, variant.last,
+                           FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
+    }
+    return ArrayAttr::get(context, variants);
+  }
+
+  // A kernel's name is that of its code; a buffer or segment that has it takes
+  // another.
+  void reserveKernelName(StringRef name) {
+    if (usedNames.insert(name).second)
+      return;
+    Operation *holder = mlir::SymbolTable::lookupSymbolIn(target, name);
+    auto other = StringAttr::get(context, uniqueName(name));
+    // Uses of its own name fail only for symbols outside the target.
+    (void)mlir::SymbolTable::replaceAllSymbolUses(holder, other, target);
+    mlir::SymbolTable::setSymbolName(holder, other);
+  }
+
+  DictionaryAttr constantsOf(const codegen::KernelConfig &config) {
+    SmallVector<NamedAttribute> attributes;
+    for (const auto &[name, value] : config) {
+      Attribute attribute;
+      if (const std::string *text = std::get_if<std::string>(&value))
+        attribute = StringAttr::get(context, *text);
+      else
+        attribute = moduleBuilder.getI64IntegerAttr(std::get<int64_t>(value));
+      attributes.emplace_back(StringAttr::get(context, name), attribute);
+    }
+    return DictionaryAttr::get(context, attributes);
+  }
+
+  // Adds how a weight is encoded to a configuration.
+  void addEncoding(codegen::KernelConfig &config, lm::EncodingAttr encoding) {
+    config["encoding"] = lm::stringifyWeightCode(encoding.getCode()).str();
+    if (!encoding.isInteger())
+      return;
+    config["group"] = encoding.getGroup();
+    if (encoding.getMinimum())
+      config["minimum"] = int64_t(1);
+  }
+  void addGroup(codegen::KernelConfig &config, Type result) {
+    if (auto quantized = dyn_cast<lm::QuantizedType>(result))
+      config["group"] = quantized.getGroup();
+  }
+  std::string stateCode(Operation *op, FlatSymbolRefAttr state) {
+    return lm::lookupState(op, state).getDtype().isF16() ? "f16" : "f32";
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Segments
+  //===--------------------------------------------------------------------===//
+
+  void startSegment() {
+    launchBuilder.setInsertionPointToEnd(&target.getBody().front());
+    segment = launchBuilder.create<SegmentOp>(
+        program.getLoc(), "main", FlatSymbolRefAttr(), FlatSymbolRefAttr());
+    launchBuilder.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
+  }
+
+  void moveKernelsAfterBuffers() {
+    SmallVector<KernelOp> all(target.getBody().getOps<KernelOp>());
+    Operation *firstSegment = *target.getBody().getOps<SegmentOp>().begin();
+    for (KernelOp kernel : all)
+      kernel->moveBefore(firstSegment);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Operators
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult lower(Operation *op) {
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<lm::EmbedOp, lm::RopeTableOp, lm::RmsNormOp, lm::QuantizeOp,
+              lm::LinearOp, lm::GateOp, lm::RopeCacheWriteOp,
+              lm::CachedAttentionOp, lm::SelectRowsOp>([&](auto typed) {
+          ++numLaunches;
+          return lowerOp(typed);
+        })
+        .Case<lm::ConcatOp, lm::CutOp, lm::ReturnOp>(
+            [&](auto typed) { return lowerOp(typed); })
+        .Default([](Operation *other) {
+          return other->emitOpError() << "has no lowering to plan; the passes "
+                                         "of the fuse phase remove "
+                                         "what has one";
+        });
+  }
+
+  LogicalResult lowerOp(lm::EmbedOp op) {
+    codegen::KernelConfig config;
+    addEncoding(config, lm::lookupWeight(op, op.getTableAttr()).getEncoding());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "embed", config);
+    if (failed(variants))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Token);
+    launchBuilder.create<EmbedOp>(op.getLoc(), use(op.getTableAttr()),
+                                  symbol(place), op.getScaleAttr(), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::RopeTableOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "rope_table", {});
+    if (failed(variants))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Token);
+    launchBuilder.create<RopeTableOp>(
+        op.getLoc(), use(op.getInvFreqAttr()), symbol(place),
+        integer(lm::columnsOf(op.getResult().getType())),
+        op.getAttentionFactorAttr(), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::RmsNormOp op) {
+    codegen::KernelConfig config;
+    addGroup(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "rms_norm", config);
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(op.getInput());
+    auto [output, quantized] = results(op, op.getResult(), domain);
+    launchBuilder.create<RmsNormOp>(
+        op.getLoc(), read(op.getInput()), use(op.getWeightAttr()), output,
+        quantized, integer(lm::columnsOf(op.getInput().getType())),
+        op.getEpsAttr(), op.getWeightOffsetAttr(),
+        DomainAttr::get(context, domain), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::QuantizeOp op) {
+    codegen::KernelConfig config;
+    addGroup(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", config);
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(op.getInput());
+    Place place = resultPlace(op, op.getResult(), domain);
+    launchBuilder.create<QuantizeOp>(
+        op.getLoc(), read(op.getInput()), symbol(place),
+        integer(lm::columnsOf(op.getInput().getType())),
+        DomainAttr::get(context, domain), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::LinearOp op) {
+    lm::EncodingAttr encoding =
+        lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
+    if (encoding.isInteger() &&
+        !isa<lm::QuantizedType>(op.getInput().getType()))
+      return op.emitOpError()
+             << "has a weight in " << encoding.getShortName()
+             << " and an input in float32; insert-quantize gives it "
+                "quantised rows";
+    int64_t k = lm::columnsOf(op.getInput().getType());
+    codegen::KernelConfig config;
+    addEncoding(config, encoding);
+    config["k"] = k;
+    FailureOr<ArrayAttr> variants = variantsFor(op, "linear", config);
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(op.getInput());
+    Place place = resultPlace(op, op.getResult(), domain);
+    if (place.buffer.getDomain() != domain)
+      return op.emitOpError() << "is joined with rows of another domain";
+    launchBuilder.create<LinearOp>(
+        op.getLoc(), read(op.getInput()), use(op.getWeightAttr()),
+        use(op.getBiasAttr()),
+        op.getResidual() ? read(op.getResidual()) : FlatSymbolRefAttr(),
+        symbol(place), integer(k),
+        integer(lm::columnsOf(op.getResult().getType())), integer(place.column),
+        DomainAttr::get(context, domain), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::GateOp op) {
+    codegen::KernelConfig config;
+    config["activation"] =
+        lm::stringifyActivationKind(op.getActivation()).str();
+    addGroup(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "gated", config);
+    if (failed(variants) || failed(tokensOnly(op, op.getGateUp())))
+      return failure();
+    auto [output, quantized] = results(op, op.getResult(), Domain::Token);
+    launchBuilder.create<GatedOp>(
+        op.getLoc(), read(op.getGateUp()), output, quantized,
+        integer(lm::columnsOf(op.getResult().getType())),
+        StringAttr::get(context,
+                        lm::stringifyActivationKind(op.getActivation())),
+        *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::RopeCacheWriteOp op) {
+    codegen::KernelConfig config;
+    config["head_dim"] = int64_t(op.getHeadDim());
+    config["kv"] = stateCode(op, op.getStateAttr());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "rope_cache_write", config);
+    if (failed(variants) || failed(tokensOnly(op, op.getQkv())))
+      return failure();
+    Place place = resultPlace(op, op.getQuery(), Domain::Token);
+    launchBuilder.create<RopeCacheWriteOp>(
+        op.getLoc(), read(op.getQkv()), read(op.getTable()),
+        use(op.getQNormAttr()), use(op.getKNormAttr()), symbol(place),
+        op.getStateAttr(), op.getStateLayerAttr(), op.getHeadsAttr(),
+        op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getRotaryDimAttr(),
+        op.getNormEpsAttr(), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::CachedAttentionOp op) {
+    codegen::KernelConfig config;
+    config["head_dim"] = int64_t(op.getHeadDim());
+    config["kv"] = stateCode(op, op.getStateAttr());
+    addGroup(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "attention", config);
+    if (failed(variants) || failed(tokensOnly(op, op.getQuery())))
+      return failure();
+    auto [output, quantized] = results(op, op.getResult(), Domain::Token);
+    launchBuilder.create<AttentionOp>(
+        op.getLoc(), read(op.getQuery()), op.getStateAttr(),
+        op.getStateLayerAttr(), output, quantized, op.getHeadsAttr(),
+        op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getWindowAttr(),
+        op.getScaleAttr(), op.getSoftCapAttr(), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::SelectRowsOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "gather_rows", {});
+    if (failed(variants) || failed(tokensOnly(op, op.getInput())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::LogitRow);
+    launchBuilder.create<GatherRowsOp>(
+        op.getLoc(), read(op.getInput()), symbol(place),
+        integer(lm::columnsOf(op.getInput().getType())), *variants);
+    return success();
+  }
+
+  // Its parts have been written in place.
+  LogicalResult lowerOp(lm::ConcatOp op) { return success(); }
+
+  LogicalResult lowerOp(lm::CutOp op) {
+    if (failed(tokensOnly(op, op.getInput())))
+      return failure();
+    FlatSymbolRefAttr hidden = read(op.getInput());
+    segment.setSymName(uniqueName(op.getName()));
+    segment.setOutputAttr(hidden);
+    startSegment();
+    segment.setInputAttr(hidden);
+    places[op.getResult()] = places.lookup(op.getInput());
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::ReturnOp op) {
+    Place place = places.lookup(op.getLogits());
+    if (place.buffer.getDomain() != Domain::LogitRow)
+      return op.emitOpError()
+             << "returns a row for each token; expected logits that "
+                "follow from lm.select_rows";
+    segment.setSymName(uniqueName("main"));
+    target.setLogitsAttr(symbol(place));
+    return success();
+  }
+
+  // These launches exist for the domain token only.
+  LogicalResult tokensOnly(Operation *op, Value input) {
+    if (domainOf(input) == Domain::Token)
+      return success();
+    return op->emitOpError()
+           << "works on the rows that lm.select_rows kept; it has a "
+              "lowering for all tokens only";
+  }
+
+  IntegerAttr integer(int64_t value) {
+    return moduleBuilder.getI64IntegerAttr(value);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Symbols of the module
+  //===--------------------------------------------------------------------===//
+
+  // Step 4. Twins replace the lm ops where they stand.
+  void convertSymbols() {
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+      moduleBuilder.setInsertionPoint(&op);
+      if (auto source = dyn_cast<lm::SourceOp>(op)) {
+        moduleBuilder.create<SourceOp>(
+            op.getLoc(), source.getSymNameAttr(), source.getNameAttr(),
+            source.getPathAttr(), source.getSizeAttr(), source.getHashAttr());
+      } else if (auto state = dyn_cast<lm::StateOp>(op)) {
+        moduleBuilder.create<StateOp>(
+            op.getLoc(), state.getSymNameAttr(), state.getLayersAttr(),
+            state.getKvHeadsAttr(), state.getHeadDimAttr(),
+            StateDTypeAttr::get(context, state.getDtype().isF16()
+                                             ? StateDType::F16
+                                             : StateDType::F32),
+            state.getWindowAttr());
+      } else if (auto weight = dyn_cast<lm::WeightOp>(op)) {
+        if (!usedWeights.contains(weight.getSymNameAttr()))
+          ++numUnusedWeights;
+        else
+          convertWeight(weight);
+      }
+    }
+  }
+
+  void convertWeight(lm::WeightOp weight) {
+    ArrayAttr parts;
+    if (weight.getParts()) {
+      SmallVector<Attribute> converted;
+      for (lm::PartAttr part : weight.getPartList())
+        converted.push_back(PartAttr::get(
+            context, part.getSource(), part.getName(), part.getOffset(),
+            part.getSize(),
+            *symbolizeStored(lm::stringifyStored(part.getStored())),
+            part.getRows(), part.getColumns(), part.getPermute()));
+      parts = ArrayAttr::get(context, converted);
+    }
+    moduleBuilder.create<WeightOp>(
+        weight.getLoc(), weight.getSymNameAttr(), convert(weight.getEncoding()),
+        LayoutAttr::get(
+            context, *symbolizeLayout(lm::stringifyLayout(weight.getLayout()))),
+        integer(weight.getRows()), integer(weight.getColumns()),
+        weight.getMethodAttr(), parts, weight.getValueAttr(), PlacementAttr());
+  }
+
+  void eraseLm() {
+    Attribute model = module->removeAttr(lm::kModelAttr);
+    module->setAttr(PlanDialect::getModelAttrName(), model);
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+      if (isa<lm::SourceOp, lm::WeightOp, lm::StateOp, lm::ProgramOp>(op))
+        op.erase();
+  }
+
+  ModuleOp module;
+  lm::ProgramOp program;
+  StringRef targetName;
+  ArrayRef<std::string> levels;
+  MLIRContext *context;
+  OpBuilder moduleBuilder, bufferBuilder, kernelBuilder, launchBuilder;
+  TargetOp target;
+  SegmentOp segment;
+  DenseMap<Value, Place> places;
+  DenseMap<Value, ConcatPart> concatParts;
+  std::map<std::string, KernelOp> kernels;
+  llvm::StringSet<> usedNames;
+  llvm::DenseSet<StringAttr> usedWeights;
+};
+
+class SelectKernels : public ingot::impl::SelectKernelsPassBase<SelectKernels> {
+public:
+  using SelectKernelsPassBase::SelectKernelsPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (target != "cpu") {
+      module.emitError() << "target \"" << target << "\" is unknown (cpu)";
+      return signalPassFailure();
+    }
+    auto programs = module.getOps<lm::ProgramOp>();
+    if (std::distance(programs.begin(), programs.end()) != 1) {
+      module.emitError() << "expected one lm.program, found "
+                         << std::distance(programs.begin(), programs.end());
+      return signalPassFailure();
+    }
+    if (!module->hasAttr(lm::kModelAttr)) {
+      module.emitError() << "expected the attribute " << lm::kModelAttr;
+      return signalPassFailure();
+    }
+    FailureOr<std::vector<std::string>> chosen = chooseLevels(module);
+    if (failed(chosen))
+      return signalPassFailure();
+    Lowering lowering(module, *programs.begin(), target, *chosen);
+    if (failed(lowering.run()))
+      return signalPassFailure();
+    numLaunches += lowering.numLaunches;
+    numKernels += lowering.numKernels;
+    numUnusedWeights += lowering.numUnusedWeights;
+  }
+
+private:
+  FailureOr<std::vector<std::string>> chooseLevels(ModuleOp module) {
+    std::vector<std::string> known = codegen::cpuLevelNames(); // slowest first
+    if (levels.empty())
+      return std::vector<std::string>(known.rbegin(), known.rend());
+    std::vector<std::string> chosen(levels.begin(), levels.end());
+    for (const std::string &name : chosen)
+      if (!llvm::is_contained(known, name)) {
+        module.emitError() << "level \"" << name << "\" is unknown ("
+                           << llvm::join(known, ", ") << ")";
+        return failure();
+      }
+    return chosen;
+  }
+};
+
+} // namespace
+} // namespace ingot::plan

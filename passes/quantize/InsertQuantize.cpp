@@ -1,0 +1,53 @@
+// --insert-quantize
+//
+// 1. For each linear operator of an integer encoding that reads float32 rows:
+// 2. take the quantize operator of that value and group, or make one behind
+//    the value's definition, named after it;
+// 3. let the linear operator read its rows.
+#include "passes/Passes.h"
+
+#include "dialects/lm/LmOps.h"
+
+namespace ingot {
+#define GEN_PASS_DEF_INSERTQUANTIZEPASS
+#include "passes/Passes.h.inc"
+} // namespace ingot
+
+using namespace mlir;
+using namespace ingot;
+
+namespace {
+
+lm::QuantizeOp createQuantize(Value value, std::int64_t group) {
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  llvm::StringRef producer = lm::locationName(value.getLoc());
+  Location location = producer.empty()
+                          ? value.getLoc()
+                          : lm::nameLocation(value.getContext(),
+                                             (producer + ".quantize").str());
+  auto type = lm::QuantizedType::get(value.getContext(),
+                                     lm::columnsOf(value.getType()), group);
+  return builder.create<lm::QuantizeOp>(location, type, value);
+}
+
+struct InsertQuantize : ingot::impl::InsertQuantizePassBase<InsertQuantize> {
+  void runOnOperation() override {
+    llvm::DenseMap<std::pair<Value, std::int64_t>, Value> quantized;
+    getOperation().walk([&](lm::LinearOp linear) {
+      Value input = linear.getInput();
+      lm::EncodingAttr encoding =
+          lm::lookupWeight(linear, linear.getWeightAttr()).getEncoding();
+      if (!encoding.isInteger() || isa<lm::QuantizedType>(input.getType()))
+        return;
+      Value &rows = quantized[{input, encoding.getGroup()}];
+      if (!rows) {
+        rows = createQuantize(input, encoding.getGroup());
+        ++numInserted;
+      }
+      linear.getInputMutable().assign(rows);
+    });
+  }
+};
+
+} // namespace

@@ -1,0 +1,246 @@
+#include "runtime/engine/Engine.h"
+
+#include "runtime/engine/TextOutput.h"
+#include "runtime/execute/cpu/HostCpus.h"
+#include "runtime/memory/AvailableMemory.h"
+#include "runtime/plan/CpuFeatures.h"
+#include "runtime/plan/VerifyPlan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <sys/mman.h>
+
+namespace ingot {
+namespace {
+
+// The stop set is a union: what the model's configuration says and what its
+// tokenizer says.
+std::vector<std::int32_t> stopSet(const fbs::ModelInfo &model,
+                                  const Tokenizer *tokenizer) {
+  std::vector<std::int32_t> ids = listOf(model.eos());
+  if (tokenizer)
+    for (std::int32_t id : tokenizer->endIds())
+      if (std::find(ids.begin(), ids.end(), id) == ids.end())
+        ids.push_back(id);
+  return ids;
+}
+
+} // namespace
+
+SamplingParams defaultSampling(const fbs::ModelInfo &model) {
+  SamplingParams params;
+  params.temperature = model.default_temperature();
+  params.topP = model.default_top_p();
+  params.topK = model.default_top_k();
+  params.repetitionPenalty = model.default_repetition_penalty();
+  return params;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const std::string &path,
+                                             const EngineOptions &options) {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact,
+                         Artifact::open(path, {options.verifyChecksums}));
+  std::unique_ptr<Engine> engine(new Engine(std::move(artifact)));
+  auto opened = Clock::now();
+  if (Status status = engine->start(options); !status)
+    return status.withContext(path);
+  std::chrono::duration<double> openTime = opened - begin;
+  std::chrono::duration<double> memoryTime = Clock::now() - opened;
+  engine->openTimes_ = {openTime.count(), memoryTime.count()};
+  return engine;
+}
+
+Status Engine::start(const EngineOptions &options) {
+  const fbs::Plan &plan = artifact_.plan();
+  const fbs::Target *target = artifact_.target("cpu");
+  if (!target)
+    return Status::unsupported("has no code for the cpu; rebuild it with the "
+                               "cpu among its targets");
+  INGOT_ASSIGN_OR_RETURN(
+      std::uint32_t level,
+      chooseLevel(*target, options.level, hostCpuFeatures()));
+  {
+    INGOT_ASSIGN_OR_RETURN(CodeMapping code,
+                           CodeMapping::map(artifact_, *target, level));
+    code_.emplace(std::move(code));
+  }
+  auto tables = artifact_.segment(container::SegmentKind::Tokenizer);
+  if (!tables.empty()) {
+    INGOT_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::open(tables));
+    if (tokenizer.vocabSize() > std::int32_t(model().vocab()))
+      return Status::invalid(
+          "tokenizer has " + std::to_string(tokenizer.vocabSize()) +
+          " ids, the model's vocabulary " + std::to_string(model().vocab()));
+    tokenizer_.emplace(std::move(tokenizer));
+  }
+  auto templates = artifact_.segment(container::SegmentKind::Template);
+  if (!templates.empty()) {
+    INGOT_ASSIGN_OR_RETURN(ChatTemplateSet set, readTemplates(templates));
+    templates_.emplace(std::move(set));
+  }
+
+  HostCpus cpus = detectHostCpus();
+  int threads = options.threads > 0 ? options.threads : cpus.threads();
+  ContractOptions wanted;
+  wanted.context = options.context;
+  wanted.sequences = options.sequences;
+  wanted.stepTokens = options.stepTokens;
+  wanted.logitRows = options.logitRows;
+  wanted.workers = threads;
+  wanted.kvBytes = options.kvBytes;
+  INGOT_ASSIGN_OR_RETURN(contract_, computeContract(plan, *target, wanted));
+
+  // Refused here with both numbers, rather than killed later without a word.
+  if (auto available = availableMemoryBytes();
+      available && contract_.privateBytes() > *available)
+    return Status::outOfMemory(
+        "needs " + std::to_string(contract_.privateBytes()) +
+        " bytes beside its weights, this process may still take " +
+        std::to_string(*available) +
+        "; ask for a smaller context or fewer sequences\n" +
+        contract_.describe());
+
+  PoolOptions poolOptions;
+  poolOptions.numWorkers = threads;
+  poolOptions.scratchBytesPerWorker = contract_.scratchBytesPerWorker;
+  // The caller's thread is the caller's: it is not pinned, and the first
+  // processor is left to it.
+  if (cpus.shouldPin(threads))
+    poolOptions.pinTo.assign(cpus.allowed.begin() + 1, cpus.allowed.end());
+  INGOT_ASSIGN_OR_RETURN(pool_, WorkerPool::create(poolOptions));
+
+  std::vector<GroupGeometry> groups;
+  std::vector<std::int32_t> blocks;
+  for (std::size_t g = 0; g < contract_.states.size(); ++g) {
+    groups.push_back(GroupGeometry::of(*plan.states()->Get(g)));
+    blocks.push_back(contract_.states[g].blocks);
+  }
+  {
+    INGOT_ASSIGN_OR_RETURN(
+        KvCache cache,
+        KvCache::create(std::move(groups), blocks, options.cache));
+    cache_.emplace(std::move(cache));
+  }
+  INGOT_ASSIGN_OR_RETURN(executor_,
+                         CpuExecutor::create(plan, *target, artifact_.weights(),
+                                             code_->functions(), contract_,
+                                             *cache_, *pool_));
+  // Read ahead while the first prompt is being prepared. Advice only.
+  auto weights = artifact_.segment(container::SegmentKind::Weights);
+  (void)::madvise(const_cast<std::uint8_t *>(weights.data()), weights.size(),
+                  MADV_WILLNEED);
+  CoreOptions coreOptions;
+  coreOptions.context = contract_.context;
+  coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.eosIds = stopSet(model(), tokenizer());
+  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions);
+  return Status::ok();
+}
+
+Result<std::vector<std::int32_t>>
+Engine::promptIds(const GenerateRequest &request) const {
+  int given = int(request.prompt.has_value()) +
+              int(request.promptIds.has_value()) +
+              int(request.chat.has_value());
+  if (given != 1)
+    return Status::invalid("exactly one of prompt, prompt ids and chat is "
+                           "expected, " +
+                           std::to_string(given) + " were given");
+  if (request.promptIds)
+    return *request.promptIds;
+  if (!tokenizer_)
+    return Status::unsupported("the artifact has no tokenizer: give token ids");
+  if (request.prompt)
+    return tokenizer_->encode(*request.prompt);
+  if (!templates_)
+    return Status::unsupported(
+        "the artifact has no chat template: give a prompt");
+  INGOT_ASSIGN_OR_RETURN(Rendered rendered,
+                         renderChat(*templates_, *tokenizer_, *request.chat));
+  return encodeChat(*tokenizer_, rendered);
+}
+
+Result<RequestId>
+Engine::submit(GenerateRequest request,
+               std::function<void(const GenerateResult &)> onFinish) {
+  TokenRequest inner;
+  INGOT_ASSIGN_OR_RETURN(inner.prompt, promptIds(request));
+  inner.sampling = request.sampling;
+  inner.maxTokens = request.maxTokens;
+  inner.stopIds = request.stopIds;
+  inner.ignoreEos = request.ignoreEos;
+
+  // What the receivers of tokens and of the end share.
+  struct Stream {
+    std::optional<TextOutput> output; // none: no tokenizer
+    std::function<bool(std::string_view)> onText;
+    std::function<void(const Choice &)> onToken;
+    bool isOver = false; // the receiver wants no more
+    Status failure;
+  };
+  auto stream = std::make_shared<Stream>();
+  stream->onText = std::move(request.onText);
+  stream->onToken = std::move(request.onToken);
+  if (tokenizer_) {
+    INGOT_ASSIGN_OR_RETURN(
+        TextOutput output,
+        TextOutput::create(*tokenizer_, std::move(request.stop)));
+    stream->output.emplace(std::move(output));
+  } else if (!request.stop.empty()) {
+    return Status::unsupported(
+        "stop strings need a tokenizer, and the artifact has none");
+  }
+  inner.onToken = [stream](const Choice &choice) {
+    if (stream->onToken)
+      stream->onToken(choice);
+    if (!stream->output)
+      return true;
+    auto piece = stream->output->push(choice.token);
+    if (!piece) {
+      stream->failure = piece.status();
+      return false;
+    }
+    if (!piece->empty() && stream->onText)
+      stream->isOver = !stream->onText(*piece);
+    return !stream->isOver && !stream->output->stopped();
+  };
+  return core_->submit(
+      std::move(inner),
+      [stream, onFinish = std::move(onFinish)](const RequestOutcome &outcome) {
+        GenerateResult result;
+        result.outcome = outcome;
+        if (!stream->failure.isOk()) {
+          result.outcome.reason = FinishReason::Failed;
+          result.outcome.status = stream->failure;
+        }
+        if (stream->output) {
+          bool isHeard = stream->onText && !stream->isOver &&
+                         outcome.reason != FinishReason::Cancelled;
+          std::string rest = stream->output->flush();
+          if (!rest.empty() && isHeard)
+            (void)stream->onText(rest);
+          result.text = stream->output->text();
+        }
+        if (onFinish)
+          onFinish(result);
+      });
+}
+
+Result<GenerateResult> Engine::generate(GenerateRequest request) {
+  GenerateResult result;
+  auto id = submit(std::move(request),
+                   [&](const GenerateResult &done) { result = done; });
+  if (!id)
+    return id.status();
+  if (Status status = runUntilIdle(); !status) {
+    core_->cancel(*id);
+    return status;
+  }
+  if (result.outcome.reason == FinishReason::Failed)
+    return result.outcome.status;
+  return result;
+}
+
+} // namespace ingot

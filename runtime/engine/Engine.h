@@ -1,0 +1,123 @@
+// A model, ready to run: opens an artifact, takes all memory, and answers
+// requests in text or tokens. The C API in ingot.h says the same in C.
+//
+//   auto engine = Engine::open("model.ingot");
+//   GenerateRequest request;
+//   request.prompt = "Once upon a time";
+//   auto result = engine->get()->generate(std::move(request));
+//
+// One thread at a time may use an engine. Several requests submitted before
+// step() or runUntilIdle() share their steps.
+#pragma once
+
+#include "runtime/engine/ChatPrompt.h"
+#include "runtime/engine/EngineCore.h"
+#include "runtime/execute/cpu/CpuExecutor.h"
+#include "runtime/memory/MemoryContract.h"
+#include "runtime/plan/Artifact.h"
+#include "runtime/plan/CodeMapping.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ingot {
+
+struct EngineOptions {
+  std::string level;             // of code; empty: the best that runs here
+  int threads = 0;               // 0: from affinity and control group
+  std::int32_t context = 0;      // 0: the model's, at most 4096
+  std::int32_t sequences = 1;    // that run at once with the full context
+  std::int32_t stepTokens = 512; // token rows of a step
+  std::int32_t chunkTokens = 0; // prompt rows of one sequence in a step; 0: all
+  std::int32_t logitRows = 0;   // rows of logits of a step; 0: `sequences`
+  std::uint64_t kvBytes = 0;    // budget for state; 0: what the above need
+  bool verifyChecksums = false;
+  KvCacheOptions cache; // for tests
+};
+
+struct GenerateRequest {
+  // Exactly one of the three.
+  std::optional<std::string> prompt; // encoded with the model's special tokens
+  std::optional<std::vector<std::int32_t>> promptIds;
+  std::optional<ChatRequest> chat;
+
+  SamplingParams sampling;
+  std::int64_t maxTokens = -1; // -1: to the end of the context
+  std::vector<std::string> stop;
+  std::vector<std::int32_t> stopIds;
+  bool ignoreEos = false;
+  // Called with each piece of text as it is final; false ends the request.
+  std::function<bool(std::string_view)> onText;
+  // Called with each token; `choice.logprob` where asked for.
+  std::function<void(const Choice &)> onToken;
+};
+
+struct GenerateResult {
+  RequestOutcome outcome;
+  std::string text;
+};
+
+struct OpenTimes {
+  double openSeconds = 0;   // map and verify
+  double memorySeconds = 0; // take memory, start workers, bind
+};
+
+class Engine {
+public:
+  static Result<std::unique_ptr<Engine>>
+  open(const std::string &path, const EngineOptions &options = {});
+
+  // Submits, and calls `onFinish` once from a later step.
+  Result<RequestId>
+  submit(GenerateRequest request,
+         std::function<void(const GenerateResult &)> onFinish);
+  // Submits one and runs until nothing is left to do.
+  Result<GenerateResult> generate(GenerateRequest request);
+
+  EngineCore &core() { return *core_; }
+  Status step() { return core_->step(); }
+  Status runUntilIdle() { return core_->runUntilIdle(); }
+
+  Result<std::vector<std::int32_t>>
+  promptIds(const GenerateRequest &request) const;
+
+  const Artifact &artifact() const { return artifact_; }
+  const fbs::ModelInfo &model() const { return *artifact_.plan().model(); }
+  const MemoryContract &contract() const { return contract_; }
+  const std::string &level() const { return code_->levelName(); }
+  const OpenTimes &openTimes() const { return openTimes_; }
+  // Null where the artifact has no tokenizer or no template.
+  const Tokenizer *tokenizer() const {
+    return tokenizer_ ? &*tokenizer_ : nullptr;
+  }
+  const ChatTemplateSet *templates() const {
+    return templates_ ? &*templates_ : nullptr;
+  }
+  CpuExecutor &executor() { return *executor_; }
+  WorkerPool &pool() { return *pool_; }
+  const KvCache &cache() const { return *cache_; }
+
+private:
+  explicit Engine(Artifact artifact) : artifact_(std::move(artifact)) {}
+  Status start(const EngineOptions &options);
+
+  Artifact artifact_;
+  std::optional<CodeMapping> code_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplateSet> templates_;
+  MemoryContract contract_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::optional<KvCache> cache_;
+  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<EngineCore> core_;
+  OpenTimes openTimes_;
+};
+
+// The sampling that the model's own configuration asks for.
+SamplingParams defaultSampling(const fbs::ModelInfo &model);
+
+} // namespace ingot

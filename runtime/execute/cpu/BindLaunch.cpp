@@ -1,0 +1,319 @@
+#include "runtime/execute/cpu/BindLaunch.h"
+
+#include <algorithm>
+
+namespace ingot {
+namespace {
+
+class Binder {
+public:
+  explicit Binder(const BindContext &context) : context_(context) {}
+
+  float *rows(std::int32_t index) const {
+    return index < 0 ? nullptr
+                     : reinterpret_cast<float *>(context_.bufferData(index));
+  }
+
+  abi::QuantizedRows quantized(std::int32_t index) const {
+    if (index < 0)
+      return {};
+    const fbs::Buffer &buffer = *context_.target->buffers()->Get(index);
+    return {context_.bufferData(index), std::int64_t(buffer.row_bytes()),
+            std::int32_t(buffer.scales_offset()),
+            std::int32_t(buffer.sums_offset())};
+  }
+
+  const float *vector(std::int32_t index) const {
+    if (index < 0)
+      return nullptr;
+    const fbs::Weight &weight = *context_.plan->weights()->Get(index);
+    return reinterpret_cast<const float *>(context_.weights + weight.offset());
+  }
+
+  abi::PackedWeights packed(std::int32_t index) const {
+    const fbs::Weight &weight = *context_.plan->weights()->Get(index);
+    const std::uint8_t *base = context_.weights + weight.offset();
+    auto plane = [&](std::uint64_t offset) {
+      return offset ? reinterpret_cast<const std::uint16_t *>(base + offset)
+                    : nullptr;
+    };
+    return {base, plane(weight.scales_offset()), plane(weight.mins_offset())};
+  }
+
+  abi::KvLayer layer(std::int32_t state, std::uint32_t stateLayer) const {
+    const GroupGeometry &geometry = context_.cache->geometry(state);
+    return {context_.cache->base(state) + geometry.layerBytes * stateLayer,
+            std::int64_t(geometry.blockBytes()),
+            std::int64_t(geometry.valueOffset)};
+  }
+
+  double rowBytes(std::initializer_list<std::int32_t> buffers) const {
+    double sum = 0;
+    for (std::int32_t index : buffers)
+      if (index >= 0)
+        sum += double(context_.target->buffers()->Get(index)->row_bytes());
+    return sum;
+  }
+
+  void bind(const fbs::Embed &op, BoundLaunch &out) const {
+    const fbs::Weight &table = *context_.plan->weights()->Get(op.table());
+    out.params.embed = {context_.arrays->tokens.data(),
+                        packed(op.table()),
+                        rows(op.output()),
+                        0,
+                        std::int32_t(table.columns()),
+                        std::int32_t(context_.plan->model()->vocab()),
+                        op.scale()};
+    out.itemsPerRow = 1;
+    out.bytesPerRow =
+        rowBytes({op.output()}) + double(table.size()) / double(table.rows());
+  }
+
+  void bind(const fbs::RopeTable &op, BoundLaunch &out) const {
+    out.params.ropeTable = {context_.arrays->positions.data(),
+                            vector(op.inv_freq()),
+                            rows(op.output()),
+                            0,
+                            std::int32_t(op.rotary_dim()),
+                            op.attention_factor(),
+                            0};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.output()});
+  }
+
+  void bind(const fbs::RmsNorm &op, BoundLaunch &out) const {
+    out.params.rmsNorm = {rows(op.input()),
+                          vector(op.weight()),
+                          rows(op.output()),
+                          quantized(op.quantized()),
+                          0,
+                          std::int32_t(op.width()),
+                          op.eps(),
+                          op.weight_offset()};
+    out.domain = op.domain();
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  void bind(const fbs::Quantize &op, BoundLaunch &out) const {
+    out.params.quantize = {rows(op.input()), quantized(op.output()), 0,
+                           std::int32_t(op.width())};
+    out.domain = op.domain();
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output()});
+  }
+
+  void bind(const fbs::Linear &op, BoundLaunch &out) const {
+    const fbs::Weight &weight = *context_.plan->weights()->Get(op.weight());
+    bool integer = weight.encoding()->group() != 0;
+    auto stride = [&](std::int32_t index) {
+      return index < 0
+                 ? std::int64_t(0)
+                 : std::int64_t(
+                       context_.target->buffers()->Get(index)->row_bytes() /
+                       sizeof(float));
+    };
+    auto column = [&](std::int32_t index) {
+      float *base = rows(index);
+      return base ? base + op.output_column() : nullptr;
+    };
+    out.params.linear = {integer ? nullptr : rows(op.input()),
+                         integer ? quantized(op.input()) : abi::QuantizedRows{},
+                         packed(op.weight()),
+                         vector(op.bias()),
+                         column(op.residual()),
+                         column(op.output()),
+                         stride(op.output()),
+                         stride(op.residual()),
+                         0,
+                         std::int32_t(op.k()),
+                         std::int32_t(op.n()),
+                         0};
+    out.domain = op.domain();
+    out.fixedItems =
+        (std::int32_t(op.n()) + abi::kTileRows - 1) / abi::kTileRows;
+    out.bytesPerRow = rowBytes({op.input()}) + 4.0 * op.n() +
+                      (op.residual() >= 0 ? 4.0 * op.n() : 0.0);
+    out.fixedBytes = double(weight.size());
+  }
+
+  void bind(const fbs::Gated &op, BoundLaunch &out) const {
+    out.params.gated = {rows(op.input()), rows(op.output()),
+                        quantized(op.quantized()), 0, std::int32_t(op.width())};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  void bind(const fbs::RopeCacheWrite &op, BoundLaunch &out) const {
+    const StepArrays::Group &group = context_.arrays->groups[op.state()];
+    out.params.ropeCacheWrite = {rows(op.input()),
+                                 rows(op.table()),
+                                 vector(op.q_norm()),
+                                 vector(op.k_norm()),
+                                 rows(op.query()),
+                                 layer(op.state(), op.state_layer()),
+                                 group.blockTable.data(),
+                                 group.sequences.data(),
+                                 context_.arrays->tokenSequence.data(),
+                                 0,
+                                 0,
+                                 std::int32_t(op.heads()),
+                                 std::int32_t(op.kv_heads()),
+                                 std::int32_t(op.head_dim()),
+                                 std::int32_t(op.rotary_dim()),
+                                 op.norm_eps(),
+                                 0};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.table(), op.query()});
+  }
+
+  void bind(const fbs::Attention &op, BoundLaunch &out) const {
+    const StepArrays::Group &group = context_.arrays->groups[op.state()];
+    const GroupGeometry &geometry = context_.cache->geometry(op.state());
+    out.params.attention = {rows(op.query()),
+                            layer(op.state(), op.state_layer()),
+                            rows(op.output()),
+                            quantized(op.quantized()),
+                            group.blockTable.data(),
+                            group.sequences.data(),
+                            context_.arrays->tokenSequence.data(),
+                            0,
+                            0,
+                            std::int32_t(op.heads()),
+                            std::int32_t(op.kv_heads()),
+                            std::int32_t(op.head_dim()),
+                            std::int32_t(op.window()),
+                            op.scale(),
+                            op.soft_cap()};
+    out.itemsPerRow = std::int32_t(op.heads());
+    // A slice should hold the queries that read the same keys.
+    out.itemMultiple = std::int32_t(op.heads() / op.kv_heads());
+    out.bytesPerRow = rowBytes({op.query(), op.output(), op.quantized()});
+    out.bytesPerPosition =
+        2.0 * op.kv_heads() * op.head_dim() * (geometry.isHalf ? 2.0 : 4.0);
+  }
+
+  void bind(const fbs::GatherRows &op, BoundLaunch &out) const {
+    out.params.gatherRows = {rows(op.input()),
+                             context_.arrays->logitRows.data(),
+                             rows(op.output()), 0, std::int32_t(op.width())};
+    out.domain = fbs::Domain::logit_row;
+    out.itemsPerRow = 1;
+    out.bytesPerRow = 2.0 * rowBytes({op.output()});
+  }
+
+private:
+  const BindContext &context_;
+};
+
+} // namespace
+
+std::uint8_t *BindContext::bufferData(std::int32_t index) const {
+  const fbs::Buffer &buffer = *target->buffers()->Get(index);
+  bool isToken = buffer.domain() == fbs::Domain::token;
+  return (isToken ? tokenArena : logitArena) +
+         buffer.offset() *
+             std::uint64_t(isToken ? tokenCapacity : logitCapacity);
+}
+
+BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
+  BoundLaunch out;
+  out.name = launch.name()->str();
+  out.layer = launch.layer();
+  out.op = launch.params_type();
+  for (const fbs::Variant *variant : *launch.variants())
+    out.variants.push_back({std::int32_t(variant->last()), variant->kernel(),
+                            (*context.functions)[variant->kernel()], 0});
+  Binder binder(context);
+  switch (out.op) {
+  case fbs::Params::Embed:
+    binder.bind(*launch.params_as_Embed(), out);
+    break;
+  case fbs::Params::RopeTable:
+    binder.bind(*launch.params_as_RopeTable(), out);
+    break;
+  case fbs::Params::RmsNorm:
+    binder.bind(*launch.params_as_RmsNorm(), out);
+    break;
+  case fbs::Params::Quantize:
+    binder.bind(*launch.params_as_Quantize(), out);
+    break;
+  case fbs::Params::Linear:
+    binder.bind(*launch.params_as_Linear(), out);
+    break;
+  case fbs::Params::Gated:
+    binder.bind(*launch.params_as_Gated(), out);
+    break;
+  case fbs::Params::RopeCacheWrite:
+    binder.bind(*launch.params_as_RopeCacheWrite(), out);
+    break;
+  case fbs::Params::Attention:
+    binder.bind(*launch.params_as_Attention(), out);
+    break;
+  case fbs::Params::GatherRows:
+    binder.bind(*launch.params_as_GatherRows(), out);
+    break;
+  case fbs::Params::NONE:
+    break; // refused by verifyPlan
+  }
+  return out;
+}
+
+std::int32_t BoundLaunch::grain(std::int32_t rows, std::int32_t workers) const {
+  std::int32_t items = numItems(rows);
+  // Several claims a worker even out what others on the machine take; a claim
+  // below some kilobytes costs more than it brings.
+  constexpr double kLeastBytes = 16384;
+  constexpr std::int32_t kClaimsPerWorker = 6;
+  double bytesPerItem = (bytesPerRow * rows + fixedBytes) / items;
+  double least = kLeastBytes / std::max(bytesPerItem, 1.0);
+  std::int32_t fair = items / (workers * kClaimsPerWorker) + 1;
+  std::int32_t size =
+      std::max(fair, std::int32_t(std::min(least, double(items))));
+  return (size + itemMultiple - 1) / itemMultiple * itemMultiple;
+}
+
+void BoundLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
+  switch (op) {
+  case fbs::Params::Embed:
+    params.embed.numTokens = rows;
+    break;
+  case fbs::Params::RopeTable:
+    params.ropeTable.numTokens = rows;
+    break;
+  case fbs::Params::RmsNorm:
+    params.rmsNorm.numTokens = rows;
+    break;
+  case fbs::Params::Quantize:
+    params.quantize.numTokens = rows;
+    break;
+  case fbs::Params::Linear:
+    params.linear.numTokens = rows;
+    break;
+  case fbs::Params::Gated:
+    params.gated.numTokens = rows;
+    break;
+  case fbs::Params::RopeCacheWrite:
+    params.ropeCacheWrite.numTokens = rows;
+    params.ropeCacheWrite.numSequences = numSequences;
+    break;
+  case fbs::Params::Attention:
+    params.attention.numTokens = rows;
+    params.attention.numSequences = numSequences;
+    break;
+  case fbs::Params::GatherRows:
+    params.gatherRows.numRows = rows;
+    break;
+  case fbs::Params::NONE:
+    break;
+  }
+}
+
+BoundVariant &BoundLaunch::variantFor(std::int32_t rows) {
+  for (BoundVariant &variant : variants)
+    if (variant.last == 0 || rows <= variant.last)
+      return variant;
+  return variants.back();
+}
+
+} // namespace ingot

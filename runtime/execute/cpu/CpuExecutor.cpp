@@ -1,0 +1,201 @@
+#include "runtime/execute/cpu/CpuExecutor.h"
+
+#include "runtime/execute/cpu/FloatMode.h"
+
+#include <chrono>
+
+namespace ingot {
+
+Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(
+    const fbs::Plan &plan, const fbs::Target &target,
+    const std::uint8_t *weights, std::vector<abi::KernelFn> functions,
+    const MemoryContract &contract, const KvCache &cache, WorkerPool &pool) {
+  if (functions.size() != target.kernels()->size())
+    return Status::internal(
+        std::to_string(functions.size()) + " functions for " +
+        std::to_string(target.kernels()->size()) + " kernels");
+  std::unique_ptr<CpuExecutor> self(new CpuExecutor());
+  self->target_ = &target;
+  self->cache_ = &cache;
+  self->pool_ = &pool;
+  self->functions_ = std::move(functions);
+  INGOT_ASSIGN_OR_RETURN(
+      self->tokenArena_,
+      HostMemory::allocate(contract.tokenArenaBytes, "token arena"));
+  INGOT_ASSIGN_OR_RETURN(
+      self->logitArena_,
+      HostMemory::allocate(contract.logitArenaBytes, "logit arena"));
+
+  // Rounding up gives capacity, not permission: limits are what was asked.
+  std::int32_t tokens = contract.stepTokens, rows = contract.logitRows;
+  self->limits_ = {tokens, rows, std::max(contract.sequences, 1),
+                   std::int32_t(plan.model()->vocab()),
+                   std::int32_t(target.segments()->size())};
+  StepArrays &arrays = self->arrays_;
+  arrays.tokens.resize(tokens);
+  arrays.positions.resize(tokens);
+  arrays.tokenSequence.resize(tokens);
+  arrays.logitRows.resize(rows);
+  for (std::size_t g = 0; g < cache.numGroups(); ++g) {
+    StepArrays::Group group;
+    std::int64_t perSequence =
+        std::int64_t(contract.context) / cache.geometry(g).blockTokens + 1;
+    group.blockTable.resize(perSequence * self->limits_.maxSequences);
+    group.sequences.resize(self->limits_.maxSequences);
+    arrays.groups.push_back(std::move(group));
+  }
+
+  BindContext context;
+  context.plan = &plan;
+  context.target = &target;
+  context.weights = weights;
+  context.functions = &self->functions_;
+  context.tokenArena = self->tokenArena_.data();
+  context.logitArena = self->logitArena_.data();
+  context.tokenCapacity = tokens;
+  context.logitCapacity = rows;
+  context.cache = &cache;
+  context.arrays = &arrays;
+  for (const fbs::ProgramSegment *segment : *target.segments()) {
+    std::vector<BoundLaunch> launches;
+    for (const fbs::Launch *launch : *segment->launches())
+      launches.push_back(bindLaunch(*launch, context));
+    self->segments_.push_back(std::move(launches));
+  }
+  const fbs::Buffer &logits = *target.buffers()->Get(target.logits());
+  self->logits_ =
+      reinterpret_cast<const float *>(context.bufferData(target.logits()));
+  self->logitStride_ = logits.row_bytes() / sizeof(float);
+  return self;
+}
+
+Status CpuExecutor::fillArrays(const StepPlan &plan, const KvCache &cache) {
+  std::copy(plan.tokens.begin(), plan.tokens.end(), arrays_.tokens.begin());
+  std::copy(plan.logitRows.begin(), plan.logitRows.end(),
+            arrays_.logitRows.begin());
+  positions_ = 0;
+  for (std::size_t s = 0; s < plan.sequences.size(); ++s) {
+    const StepSequence &sequence = plan.sequences[s];
+    for (std::int32_t r = 0; r < sequence.numRows; ++r) {
+      arrays_.positions[sequence.firstRow + r] = sequence.firstPosition + r;
+      arrays_.tokenSequence[sequence.firstRow + r] = std::int32_t(s);
+    }
+    positions_ += sequence.firstPosition + sequence.numRows;
+  }
+  for (std::size_t g = 0; g < arrays_.groups.size(); ++g) {
+    StepArrays::Group &group = arrays_.groups[g];
+    std::size_t offset = 0;
+    for (std::size_t s = 0; s < plan.sequences.size(); ++s) {
+      const StepSequence &sequence = plan.sequences[s];
+      auto table = cache.blockTable(sequence.id, g);
+      std::int32_t blockTokens = cache.geometry(g).blockTokens;
+      std::size_t needed = (std::size_t(sequence.firstPosition) +
+                            sequence.numRows + blockTokens - 1) /
+                           blockTokens;
+      if (table.size() < needed || offset + needed > group.blockTable.size())
+        return Status::internal("sequence " + std::to_string(sequence.id) +
+                                ": " + std::to_string(table.size()) +
+                                " blocks reserved, the step needs " +
+                                std::to_string(needed));
+      group.sequences[s] = {sequence.firstRow, sequence.numRows,
+                            sequence.firstPosition, std::int32_t(offset)};
+      // Blocks behind the window are never read; block 0 stands for them.
+      for (std::size_t b = 0; b < needed; ++b)
+        group.blockTable[offset + b] = std::max(table[b], 0);
+      offset += needed;
+    }
+  }
+  return Status::ok();
+}
+
+Status CpuExecutor::run(const StepPlan &plan, const KvCache &cache) {
+  if (&cache != cache_)
+    return Status::internal("the executor is bound to another cache");
+  INGOT_RETURN_IF_ERROR(checkStepPlan(plan, limits_));
+  INGOT_RETURN_IF_ERROR(fillArrays(plan, cache));
+  auto numLogits = std::int32_t(plan.logitRows.size());
+  auto numSequences = std::int32_t(plan.sequences.size());
+  std::int32_t end =
+      plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
+  FloatModeScope mode;
+  for (std::int32_t s = plan.firstSegment; s < end; ++s)
+    for (BoundLaunch &launch : segments_[s]) {
+      std::int32_t rows =
+          launch.domain == fbs::Domain::token ? plan.numRows() : numLogits;
+      if (rows > 0)
+        runLaunch(launch, rows, numSequences);
+    }
+  logitCount_ = numLogits;
+  return Status::ok();
+}
+
+void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
+                            std::int32_t numSequences) {
+  BoundVariant &variant = launch.variantFor(rows);
+  ++variant.uses;
+  launch.latestKernel = variant.kernel;
+  launch.setRows(rows, numSequences);
+  std::int32_t grain = launch.grain(rows, pool_->numWorkers());
+  if (!profiling_) {
+    pool_->launch(variant.function, &launch.params, launch.numItems(rows),
+                  grain);
+    return;
+  }
+  auto start = std::chrono::steady_clock::now();
+  pool_->launch(variant.function, &launch.params, launch.numItems(rows), grain);
+  std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  launch.seconds += taken.count();
+  launch.bytes += launch.fixedBytes + launch.bytesPerRow * rows +
+                  launch.bytesPerPosition * positions_;
+  ++launch.calls;
+}
+
+std::span<const float> CpuExecutor::logits(std::int32_t row) const {
+  if (row < 0 || row >= logitCount_)
+    return {};
+  return {logits_ + logitStride_ * std::uint64_t(row),
+          std::size_t(limits_.vocab)};
+}
+
+void CpuExecutor::setProfiling(bool enabled) {
+  profiling_ = enabled;
+  for (auto &segment : segments_)
+    for (BoundLaunch &launch : segment) {
+      launch.seconds = launch.bytes = 0;
+      launch.calls = 0;
+    }
+}
+
+std::vector<LaunchProfile> CpuExecutor::profile() const {
+  std::vector<LaunchProfile> entries;
+  for (const auto &segment : segments_)
+    for (const BoundLaunch &launch : segment) {
+      const fbs::Kernel &kernel = *target_->kernels()->Get(launch.latestKernel);
+      entries.push_back({launch.name, kernel.op()->str(), kernel.name()->str(),
+                         launch.layer, launch.calls, launch.seconds,
+                         launch.bytes});
+    }
+  return entries;
+}
+
+double CpuExecutor::weightBytesPerStep() const {
+  double sum = 0;
+  for (const auto &segment : segments_)
+    for (const BoundLaunch &launch : segment)
+      sum += launch.fixedBytes;
+  return sum;
+}
+
+std::vector<CpuExecutor::VariantUse> CpuExecutor::variantUses() const {
+  std::vector<VariantUse> uses;
+  for (const auto &segment : segments_)
+    for (const BoundLaunch &launch : segment)
+      for (const BoundVariant &variant : launch.variants)
+        uses.push_back({launch.name,
+                        target_->kernels()->Get(variant.kernel)->name()->str(),
+                        variant.uses});
+  return uses;
+}
+
+} // namespace ingot

@@ -1,0 +1,388 @@
+// Operands of launches. Each check states what the binding in
+// runtime/execute/cpu will hand to a kernel, so that a kernel never sees a
+// shape that its buffers do not hold.
+#include "runtime/plan/KernelAbi.h"
+#include "runtime/plan/VerifyPlan.h"
+
+#include <string>
+
+namespace ingot {
+namespace {
+
+std::string str(std::uint64_t value) { return std::to_string(value); }
+
+class LaunchVerifier {
+public:
+  LaunchVerifier(const fbs::Plan &plan, const fbs::Target &target)
+      : plan_(plan), target_(target) {}
+
+  Status verify(const fbs::Launch &launch) {
+    const char *op = nullptr;
+    if (launch.params_type() != fbs::Params::NONE && !launch.params())
+      return Status::invalid("has no parameters");
+    switch (launch.params_type()) {
+    case fbs::Params::Embed:
+      op = "embed";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Embed()));
+      break;
+    case fbs::Params::RopeTable:
+      op = "rope_table";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_RopeTable()));
+      break;
+    case fbs::Params::RmsNorm:
+      op = "rms_norm";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_RmsNorm()));
+      break;
+    case fbs::Params::Quantize:
+      op = "quantize";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Quantize()));
+      break;
+    case fbs::Params::Linear:
+      op = "linear";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Linear()));
+      break;
+    case fbs::Params::Gated:
+      op = "gated";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Gated()));
+      break;
+    case fbs::Params::RopeCacheWrite:
+      op = "rope_cache_write";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_RopeCacheWrite()));
+      break;
+    case fbs::Params::Attention:
+      op = "attention";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Attention()));
+      break;
+    case fbs::Params::GatherRows:
+      op = "gather_rows";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_GatherRows()));
+      break;
+    default:
+      return Status::unsupported(
+          "operation " + str(static_cast<unsigned>(launch.params_type())) +
+          " is unknown to this runtime");
+    }
+    return checkVariants(launch, op);
+  }
+
+private:
+  static constexpr int kAnyDomain = -1;
+
+  Status checkVariants(const fbs::Launch &launch, const char *op) {
+    if (!launch.variants() || launch.variants()->size() == 0)
+      return Status::invalid("has no variant");
+    std::uint64_t next = 1;
+    bool open = true;
+    for (const fbs::Variant *variant : *launch.variants()) {
+      if (!open || variant->first() != next ||
+          (variant->last() != 0 && variant->last() < variant->first()))
+        return Status::invalid("variant [" + str(variant->first()) + ", " +
+                               str(variant->last()) +
+                               "]: row counts must be covered from 1 up, each "
+                               "once; expected to begin at " +
+                               str(next));
+      open = variant->last() != 0;
+      next = std::uint64_t(variant->last()) + 1;
+      if (variant->kernel() >= target_.kernels()->size())
+        return Status::invalid("variant: kernel " + str(variant->kernel()) +
+                               " of " + str(target_.kernels()->size()));
+      auto found = target_.kernels()->Get(variant->kernel())->op();
+      if (found->string_view() != op)
+        return Status::invalid("variant: kernel is for \"" + found->str() +
+                               "\", the launch is \"" + op + "\"");
+    }
+    if (open)
+      return Status::invalid("variants end at " + str(next - 1) +
+                             " rows; the last must have no bound");
+    return Status::ok();
+  }
+
+  Result<const fbs::Buffer *> buffer(const char *operand, int index,
+                                     int domain) {
+    if (index < 0 || std::uint32_t(index) >= target_.buffers()->size())
+      return Status::invalid(std::string(operand) + ": buffer " +
+                             std::to_string(index) + " of " +
+                             str(target_.buffers()->size()));
+    const fbs::Buffer *found = target_.buffers()->Get(index);
+    if (domain != kAnyDomain && int(found->domain()) != domain)
+      return Status::invalid(std::string(operand) + ": buffer \"" +
+                             found->name()->str() +
+                             "\" has rows of another "
+                             "domain");
+    return found;
+  }
+
+  // A float32 buffer without padding between rows.
+  Status dense(const char *operand, int index, std::uint64_t width,
+               int domain) {
+    INGOT_ASSIGN_OR_RETURN(const fbs::Buffer *found,
+                           buffer(operand, index, domain));
+    if (found->dtype() != fbs::DType::f32 || found->row_bytes() != width * 4)
+      return Status::invalid(std::string(operand) + ": buffer \"" +
+                             found->name()->str() + "\" has rows of " +
+                             str(found->row_bytes()) +
+                             " bytes, expected float32 [" + str(width) + "]");
+    return Status::ok();
+  }
+
+  // A float32 buffer that holds columns [begin, end) of each row.
+  Status strided(const char *operand, int index, std::uint64_t end,
+                 int domain) {
+    INGOT_ASSIGN_OR_RETURN(const fbs::Buffer *found,
+                           buffer(operand, index, domain));
+    if (found->dtype() != fbs::DType::f32 || found->columns() < end)
+      return Status::invalid(
+          std::string(operand) + ": buffer \"" + found->name()->str() +
+          "\" has " + str(found->columns()) +
+          " columns, expected float32 with at least " + str(end));
+    return Status::ok();
+  }
+
+  Status quantized(const char *operand, int index, std::uint64_t width,
+                   std::uint32_t group, int domain) {
+    INGOT_ASSIGN_OR_RETURN(const fbs::Buffer *found,
+                           buffer(operand, index, domain));
+    if (found->dtype() != fbs::DType::i8 || found->columns() != width ||
+        (group != 0 && found->group() != group))
+      return Status::invalid(
+          std::string(operand) + ": buffer \"" + found->name()->str() +
+          "\" is not quantised rows of " + str(width) +
+          (group ? " in groups of " + str(group) : std::string()));
+    return Status::ok();
+  }
+
+  // Float32 output, quantised output, or both.
+  Status outputs(int output, int quantizedOutput, std::uint64_t width,
+                 int domain) {
+    if (output == -1 && quantizedOutput == -1)
+      return Status::invalid("has neither output nor quantized");
+    if (output != -1)
+      INGOT_RETURN_IF_ERROR(dense("output", output, width, domain));
+    if (quantizedOutput != -1)
+      INGOT_RETURN_IF_ERROR(
+          quantized("quantized", quantizedOutput, width, 0, domain));
+    return Status::ok();
+  }
+
+  Result<const fbs::Weight *> weight(const char *operand, int index,
+                                     const char *layout) {
+    if (index < 0 || std::uint32_t(index) >= plan_.weights()->size())
+      return Status::invalid(std::string(operand) + ": weight " +
+                             std::to_string(index) + " of " +
+                             str(plan_.weights()->size()));
+    const fbs::Weight *found = plan_.weights()->Get(index);
+    if (found->layout()->string_view() != layout)
+      return Status::invalid(std::string(operand) + ": weight \"" +
+                             found->name()->str() + "\" has layout \"" +
+                             found->layout()->str() + "\", expected \"" +
+                             layout + "\"");
+    return found;
+  }
+
+  Status vectorWeight(const char *operand, int index, std::uint64_t width) {
+    INGOT_ASSIGN_OR_RETURN(const fbs::Weight *found,
+                           weight(operand, index, "row"));
+    if (std::uint64_t(found->rows()) * found->columns() != width)
+      return Status::invalid(
+          std::string(operand) + ": weight \"" + found->name()->str() +
+          "\" has " + str(std::uint64_t(found->rows()) * found->columns()) +
+          " elements, expected " + str(width));
+    return Status::ok();
+  }
+
+  static Status dimension(const char *what, std::uint64_t value) {
+    if (value == 0 || value > kMaxDimension)
+      return Status::invalid(std::string(what) + " is " + str(value) +
+                             ", expected 1 to " + str(kMaxDimension));
+    return Status::ok();
+  }
+
+  static constexpr int kToken = int(fbs::Domain::token);
+  static constexpr int kLogitRow = int(fbs::Domain::logit_row);
+
+  Status check(const fbs::Embed &op) {
+    INGOT_ASSIGN_OR_RETURN(const fbs::Weight *table,
+                           weight("table", op.table(), "r16"));
+    if (table->rows() < plan_.model()->vocab())
+      return Status::invalid("table: " + str(table->rows()) +
+                             " rows, the vocabulary has " +
+                             str(plan_.model()->vocab()));
+    return dense("output", op.output(), table->columns(), kToken);
+  }
+
+  Status check(const fbs::RopeTable &op) {
+    INGOT_RETURN_IF_ERROR(dimension("rotary_dim", op.rotary_dim()));
+    if (op.rotary_dim() % 2 != 0)
+      return Status::invalid("rotary_dim is odd");
+    INGOT_RETURN_IF_ERROR(
+        vectorWeight("inv_freq", op.inv_freq(), op.rotary_dim() / 2));
+    return dense("output", op.output(), op.rotary_dim(), kToken);
+  }
+
+  Status check(const fbs::RmsNorm &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (op.domain() > fbs::Domain::logit_row)
+      return Status::invalid("domain is unknown");
+    int domain = int(op.domain());
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), domain));
+    INGOT_RETURN_IF_ERROR(vectorWeight("weight", op.weight(), op.width()));
+    return outputs(op.output(), op.quantized(), op.width(), domain);
+  }
+
+  Status check(const fbs::Quantize &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (op.domain() > fbs::Domain::logit_row)
+      return Status::invalid("domain is unknown");
+    INGOT_RETURN_IF_ERROR(
+        dense("input", op.input(), op.width(), int(op.domain())));
+    return quantized("output", op.output(), op.width(), 0, int(op.domain()));
+  }
+
+  Status check(const fbs::Linear &op) {
+    INGOT_RETURN_IF_ERROR(dimension("k", op.k()));
+    INGOT_RETURN_IF_ERROR(dimension("n", op.n()));
+    if (op.domain() > fbs::Domain::logit_row)
+      return Status::invalid("domain is unknown");
+    int domain = int(op.domain());
+    INGOT_ASSIGN_OR_RETURN(const fbs::Weight *matrix,
+                           weight("weight", op.weight(), "r16"));
+    if (matrix->rows() != op.n() || matrix->columns() != op.k())
+      return Status::invalid("weight: \"" + matrix->name()->str() + "\" is [" +
+                             str(matrix->rows()) + ", " +
+                             str(matrix->columns()) + "], expected [" +
+                             str(op.n()) + ", " + str(op.k()) + "]");
+    std::uint32_t group = matrix->encoding()->group();
+    if (group != 0)
+      INGOT_RETURN_IF_ERROR(
+          quantized("input", op.input(), op.k(), group, domain));
+    else
+      INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.k(), domain));
+    std::uint64_t end = std::uint64_t(op.output_column()) + op.n();
+    INGOT_RETURN_IF_ERROR(strided("output", op.output(), end, domain));
+    if (op.bias() != -1)
+      INGOT_RETURN_IF_ERROR(vectorWeight("bias", op.bias(), op.n()));
+    if (op.residual() != -1)
+      INGOT_RETURN_IF_ERROR(strided("residual", op.residual(), end, domain));
+    return Status::ok();
+  }
+
+  Status check(const fbs::Gated &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (!op.activation())
+      return Status::invalid("activation is missing");
+    INGOT_RETURN_IF_ERROR(
+        dense("input", op.input(), std::uint64_t(op.width()) * 2, kToken));
+    return outputs(op.output(), op.quantized(), op.width(), kToken);
+  }
+
+  Status heads(std::uint32_t heads, std::uint32_t kvHeads,
+               std::uint32_t headDim) {
+    INGOT_RETURN_IF_ERROR(dimension("heads", heads));
+    INGOT_RETURN_IF_ERROR(dimension("kv_heads", kvHeads));
+    INGOT_RETURN_IF_ERROR(dimension("head_dim", headDim));
+    if (heads % kvHeads != 0)
+      return Status::invalid(str(heads) + " heads are not a multiple of " +
+                             str(kvHeads) + " kv_heads");
+    return dimension("(heads + 2 * kv_heads) * head_dim",
+                     (std::uint64_t(heads) + 2 * std::uint64_t(kvHeads)) *
+                         headDim);
+  }
+
+  Result<const fbs::StateGroup *> state(int index, std::uint32_t layer,
+                                        std::uint32_t kvHeads,
+                                        std::uint32_t headDim) {
+    if (index < 0 || std::uint32_t(index) >= plan_.states()->size())
+      return Status::invalid("state: group " + std::to_string(index) + " of " +
+                             str(plan_.states()->size()));
+    const fbs::StateGroup *group = plan_.states()->Get(index);
+    if (layer >= group->layers())
+      return Status::invalid("state_layer " + str(layer) + " of " +
+                             str(group->layers()));
+    if (group->kv_heads() != kvHeads || group->head_dim() != headDim)
+      return Status::invalid("state \"" + group->name()->str() + "\" has " +
+                             str(group->kv_heads()) + " heads of " +
+                             str(group->head_dim()) + ", the launch " +
+                             str(kvHeads) + " of " + str(headDim));
+    return group;
+  }
+
+  Status check(const fbs::RopeCacheWrite &op) {
+    INGOT_RETURN_IF_ERROR(heads(op.heads(), op.kv_heads(), op.head_dim()));
+    if (auto group =
+            state(op.state(), op.state_layer(), op.kv_heads(), op.head_dim());
+        !group)
+      return group.status();
+    if (op.rotary_dim() == 0 || op.rotary_dim() % 2 != 0 ||
+        op.rotary_dim() > op.head_dim())
+      return Status::invalid("rotary_dim " + str(op.rotary_dim()) +
+                             ", expected even, 2 to " + str(op.head_dim()));
+    std::uint64_t width =
+        (std::uint64_t(op.heads()) + 2 * std::uint64_t(op.kv_heads())) *
+        op.head_dim();
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), width, kToken));
+    INGOT_RETURN_IF_ERROR(dense("table", op.table(), op.rotary_dim(), kToken));
+    for (auto [name, index] :
+         {std::pair{"q_norm", op.q_norm()}, std::pair{"k_norm", op.k_norm()}})
+      if (index != -1)
+        INGOT_RETURN_IF_ERROR(vectorWeight(name, index, op.head_dim()));
+    return dense("query", op.query(), std::uint64_t(op.heads()) * op.head_dim(),
+                 kToken);
+  }
+
+  Status check(const fbs::Attention &op) {
+    INGOT_RETURN_IF_ERROR(heads(op.heads(), op.kv_heads(), op.head_dim()));
+    INGOT_ASSIGN_OR_RETURN(
+        const fbs::StateGroup *group,
+        state(op.state(), op.state_layer(), op.kv_heads(), op.head_dim()));
+    if (op.window() > kMaxDimension ||
+        (group->window() != 0 &&
+         (op.window() == 0 || op.window() > group->window())))
+      return Status::invalid("window " + str(op.window()) +
+                             ", the state keeps " + str(group->window()) +
+                             " positions");
+    std::uint64_t width = std::uint64_t(op.heads()) * op.head_dim();
+    INGOT_RETURN_IF_ERROR(dense("query", op.query(), width, kToken));
+    INGOT_RETURN_IF_ERROR(outputs(op.output(), op.quantized(), width, kToken));
+    if (op.quantized() != -1) {
+      std::uint32_t size = target_.buffers()->Get(op.quantized())->group();
+      if (op.head_dim() % size != 0)
+        return Status::invalid("quantized: groups of " + str(size) +
+                               " straddle heads of " + str(op.head_dim()));
+    }
+    return Status::ok();
+  }
+
+  Status check(const fbs::GatherRows &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
+    return dense("output", op.output(), op.width(), kLogitRow);
+  }
+
+  const fbs::Plan &plan_;
+  const fbs::Target &target_;
+};
+
+} // namespace
+
+Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
+  LaunchVerifier verifier(plan, target);
+  for (const fbs::ProgramSegment *segment : *target.segments()) {
+    if (!segment->name() || !segment->launches())
+      return Status::invalid("segment: name or launches is missing");
+    for (int index : {segment->input(), segment->output()})
+      if (index < -1 || index >= std::int64_t(target.buffers()->size()))
+        return Status::invalid("segment \"" + segment->name()->str() +
+                               "\": cut at buffer " + std::to_string(index) +
+                               " of " + str(target.buffers()->size()));
+    for (const fbs::Launch *launch : *segment->launches()) {
+      if (!launch->name())
+        return Status::invalid("segment \"" + segment->name()->str() +
+                               "\": a launch without a name");
+      if (Status status = verifier.verify(*launch); !status)
+        return status.withContext("launch \"" + launch->name()->str() + "\"");
+    }
+  }
+  return Status::ok();
+}
+
+} // namespace ingot

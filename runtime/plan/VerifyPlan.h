@@ -1,0 +1,56 @@
+// The meaning of a plan, checked once so that nothing later has to: after
+// verifyPlan every index, range, offset, size and symbol that the executor
+// will follow is known to be inside what it points into. Every string and
+// vector that later code reads directly is present (others: listOf, textOf).
+#pragma once
+
+#include "runtime/plan/plan_generated.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+// Writers leave empty lists and strings out; readers see them as empty. Those
+// that must not be empty are required by verifyPlan.
+inline std::vector<std::int32_t>
+listOf(const flatbuffers::Vector<std::int32_t> *list) {
+  return list ? std::vector<std::int32_t>(list->begin(), list->end())
+              : std::vector<std::int32_t>();
+}
+inline std::vector<std::string> listOf(
+    const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *list) {
+  std::vector<std::string> strings;
+  if (list)
+    for (const flatbuffers::String *text : *list)
+      strings.push_back(text->str());
+  return strings;
+}
+inline std::string textOf(const flatbuffers::String *text) {
+  return text ? text->str() : std::string();
+}
+
+struct PlanBounds {
+  std::uint64_t weightsBytes = 0; // of the Weights segment
+  std::uint64_t codeBytes = 0;    // of the Code segment
+};
+
+// Limits that keep every product of sizes within 64 bits.
+inline constexpr std::uint64_t kMaxDimension = std::uint64_t(1) << 28;
+inline constexpr std::uint64_t kMaxRowBytes = std::uint64_t(1) << 34;
+
+Status verifyPlan(const fbs::Plan &plan, const PlanBounds &bounds);
+
+// The launches of one target: operands, shapes, layouts and variants.
+Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target);
+
+// The bytes that a weight's planes take: codes, and each of scales and mins.
+struct PlaneBytes {
+  std::uint64_t codes = 0;
+  std::uint64_t scales = 0;
+};
+PlaneBytes weightPlaneBytes(const fbs::Weight &weight);
+
+} // namespace ingot

@@ -1,0 +1,91 @@
+// Recipes: the same options as flags, with nothing unknown and nothing ignored.
+#include "compiler/driver/CompileOptions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ingot {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CompileOptionsTest, RecipeGivesWhatFlagsLeaveOpen) {
+  CompileOptions options;
+  options.quantize = "int8";
+  ASSERT_TRUE(
+      applyRecipe(R"({"quantize": "f16", "context": 64, "skip": ["embed"]})",
+                  "r.json", options));
+  EXPECT_EQ(*options.quantize, "int8");
+  EXPECT_EQ(*options.context, 64);
+  EXPECT_THAT(*options.skip, ::testing::ElementsAre("embed"));
+}
+
+TEST(CompileOptionsTest, RecipeTextReadsBackAsTheSameOptions) {
+  CompileOptions options;
+  options.quantize = "int4-g32";
+  options.table = "int8";
+  options.kv = "f32";
+  options.context = 128;
+  options.name = "tiny";
+  options.target = "cpu";
+  options.levels = {"x86-64-v3"};
+  options.skip = {"layer.0.q"};
+  options.pipelines = {{"fuse", "fuse-quantize"}};
+  CompileOptions again;
+  ASSERT_TRUE(applyRecipe(recipeText(options), "r.json", again));
+  EXPECT_EQ(recipeText(again), recipeText(options));
+  EXPECT_EQ(again.pipelines.at("fuse"), "fuse-quantize");
+}
+
+TEST(CompileOptionsTest, WhatARecipeMayNotSayIsNamed) {
+  const std::pair<const char *, const char *> cases[] = {
+      {R"({"quantise": "int8"})", "unknown key \"quantise\""},
+      {R"({"quantize": 8})", "\"quantize\": expected a string, found 8"},
+      {R"({"context": "long"})", "\"context\": expected an integer"},
+      {R"({"context": 1.5})", "\"context\": expected an integer"},
+      {R"({"levels": "v3"})", "\"levels\": expected an array of strings"},
+      {R"({"levels": [3]})", "\"levels\": expected an array of strings"},
+      {R"({"pipelines": {"melt": ""}})", "no phase is named \"melt\""},
+      {R"({"pipelines": {"fuse": 1}})", "pipelines.fuse"},
+      {R"([1])", "a recipe is a JSON object"},
+      {R"({"kv": "f16", "kv": "f32"})", "kv"},
+      {R"({"kv": )", "r.json"}};
+  for (const auto &[text, message] : cases) {
+    CompileOptions options;
+    Status status = applyRecipe(text, "r.json", options);
+    EXPECT_FALSE(status) << text;
+    EXPECT_THAT(status.message(), HasSubstr(message)) << text;
+    EXPECT_EQ(status.code(), StatusCode::InvalidInput) << text;
+  }
+}
+
+TEST(CompileOptionsTest, ValuesAreChecked) {
+  auto refused = [](auto &&set, const char *message) {
+    CompileOptions options;
+    set(options);
+    Result<PhaseOptions> phases = phaseOptions(options);
+    ASSERT_FALSE(phases);
+    EXPECT_THAT(phases.status().message(), HasSubstr(message));
+  };
+  refused([](CompileOptions &o) { o.quantize = "int3"; }, "int3");
+  refused([](CompileOptions &o) { o.quantize = "int4-g48"; }, "g48");
+  refused([](CompileOptions &o) { o.kv = "i8"; }, "kv \"i8\"");
+  refused([](CompileOptions &o) { o.context = 0; }, "context 0");
+  refused([](CompileOptions &o) { o.target = "gpu"; }, "target \"gpu\"");
+  refused([](CompileOptions &o) { o.skip = {"a,b"}; }, "skip \"a,b\"");
+  refused([](CompileOptions &o) { o.skip = {""}; }, "skip \"\"");
+  refused([](CompileOptions &o) { o.levels = {"a}b"}; }, "level \"a}b\"");
+}
+
+TEST(CompileOptionsTest, PipelinesOfARecipeReplaceAPhase) {
+  CompileOptions options;
+  options.pipelines["fuse"] = "fuse-quantize";
+  Result<PhaseOptions> phases = phaseOptions(options);
+  ASSERT_TRUE(phases);
+  std::string text = wholePipelineText(*phases, options);
+  EXPECT_THAT(text, HasSubstr(",fuse-quantize,select-kernels"));
+  EXPECT_THAT(text, ::testing::StartsWith("builtin.module("));
+}
+
+} // namespace
+} // namespace ingot

@@ -1,0 +1,313 @@
+// Packing: block forms that match keep their codes and scales; everything else is
+// rounded to nearest; layouts, permutation and padding are those of the spec; and
+// weights that cannot be packed are refused by name.
+#include "compiler/package/PackWeights.h"
+#include "compiler/kernels/reference/Reference.h"
+#include "compiler/package/HalfFloat.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace ingot::package {
+namespace {
+
+using Random = std::mt19937;
+
+std::vector<std::uint8_t> bytesOf(const std::vector<float> &values) {
+  std::vector<std::uint8_t> bytes(values.size() * 4);
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<float> randomValues(std::size_t count, float size, unsigned seed) {
+  Random random(seed);
+  std::normal_distribution<float> normal(0, size);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(random);
+  return values;
+}
+
+reference::Encoding referenceEncoding(const WeightEncoding &encoding) {
+  constexpr reference::Code codes[] = {
+      reference::Code::F32, reference::Code::F16, reference::Code::BF16,
+      reference::Code::I8, reference::Code::I4};
+  return {codes[static_cast<int>(encoding.code)],
+          static_cast<std::int32_t>(encoding.group), encoding.minimum};
+}
+
+struct Packed {
+  std::vector<std::uint8_t> bytes;
+  PackedLayout layout;
+  PackStatistics statistics;
+  Status status;
+  std::uint64_t columns = 0;
+  WeightEncoding encoding;
+
+  float at(std::uint64_t row, std::uint64_t column) const {
+    auto plane = [&](std::uint64_t offset) {
+      return offset ? reinterpret_cast<const std::uint16_t *>(bytes.data() +
+                                                              offset)
+                    : nullptr;
+    };
+    const ingot::abi::PackedWeights weights = {
+        bytes.data(), plane(layout.scalesOffset), plane(layout.minsOffset)};
+    return reference::weightAt(weights, static_cast<std::int64_t>(row),
+                               static_cast<std::int64_t>(column),
+                               static_cast<std::int64_t>(columns),
+                               referenceEncoding(encoding));
+  }
+};
+
+Packed pack(const WeightEncoding &encoding, std::vector<StoredPart> parts,
+            unsigned threads = 1) {
+  Packed packed;
+  packed.encoding = encoding;
+  auto packer = WeightPacker::create(encoding, std::move(parts));
+  if (!packer) {
+    packed.status = packer.status();
+    return packed;
+  }
+  packed.layout = packer->layout();
+  packed.columns = packer->columns();
+  packed.bytes.assign(packed.layout.size, 0xee);
+  packed.status = packer->packAll(packed.bytes, packed.statistics, threads);
+  return packed;
+}
+
+const std::vector<WeightEncoding> kEncodings = {
+    {WeightCode::F32, 0, false},  {WeightCode::F16, 0, false},
+    {WeightCode::BF16, 0, false}, {WeightCode::I8, 32, false},
+    {WeightCode::I8, 128, false}, {WeightCode::I4, 32, false},
+    {WeightCode::I4, 128, false}, {WeightCode::I4, 32, true},
+    {WeightCode::I4, 64, true}};
+
+TEST(PackWeightsTest, LayoutHasAlignedPlanes) {
+  auto layout = packedLayout({WeightCode::I4, 128, true}, 17, 576);
+  ASSERT_TRUE(layout.isOk());
+  EXPECT_EQ(layout->rowTiles, 2u);
+  EXPECT_EQ(layout->groups, 5u); // the last is short
+  EXPECT_EQ(layout->codesBytesPerTile, 576u * 8);
+  EXPECT_EQ(layout->scalesOffset, 2u * 576 * 8);
+  EXPECT_EQ(layout->scalesOffset % 64 + layout->minsOffset % 64 +
+                layout->size % 64,
+            0u);
+  EXPECT_EQ(layout->minsOffset - layout->scalesOffset, 2u * 5 * 32);
+}
+
+// Rounding error stays within what the encoding promises, whatever the shape.
+TEST(PackWeightsTest, RoundsToNearest) {
+  for (const WeightEncoding &encoding : kEncodings)
+    for (const auto &[rows, columns] :
+         {std::pair{1, 32}, {17, 40}, {16, 576}, {33, 200}}) {
+      const std::vector<float> values =
+          randomValues(static_cast<std::size_t>(rows) * columns, 0.05f, 1);
+      const std::vector<std::uint8_t> bytes = bytesOf(values);
+      const Packed packed =
+          pack(encoding,
+               {{"w", StoredForm::F32, bytes, static_cast<std::uint64_t>(rows),
+                 static_cast<std::uint64_t>(columns), 0}});
+      ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+      double error = 0, size = 0;
+      for (int r = 0; r < rows; ++r)
+        for (int k = 0; k < columns; ++k) {
+          const double value =
+              values[static_cast<std::size_t>(r) * columns + k];
+          error += std::pow(packed.at(r, k) - value, 2);
+          size += value * value;
+        }
+      const double relative = std::sqrt(error / size);
+      const double bound = encoding.code == WeightCode::F32    ? 0
+                           : encoding.code == WeightCode::F16  ? 5e-4
+                           : encoding.code == WeightCode::BF16 ? 4e-3
+                           : encoding.code == WeightCode::I8   ? 1e-2
+                                                               : 0.13;
+      EXPECT_LE(relative, bound) << "code " << static_cast<int>(encoding.code)
+                                 << " group " << encoding.group;
+      // Padding rows and columns stand for zero.
+      if (encoding.code == WeightCode::I8)
+        for (std::uint64_t k = columns; k < packed.layout.paddedColumns; ++k)
+          EXPECT_EQ(packed.bytes[k / 4 * 64 + k % 4], 128);
+    }
+}
+
+// Blocks of a matching form come out code for code.
+TEST(PackWeightsTest, MatchingBlocksKeepTheirBits) {
+  Random random(2);
+  struct Case {
+    StoredForm form;
+    WeightEncoding encoding;
+    std::size_t blockBytes;
+  };
+  for (const Case &test :
+       {Case{StoredForm::Q8_0, {WeightCode::I8, 32, false}, 34},
+        Case{StoredForm::Q4_0, {WeightCode::I4, 32, false}, 18},
+        Case{StoredForm::Q4_1, {WeightCode::I4, 32, true}, 20}}) {
+    const std::uint64_t rows = 19, columns = 96;
+    std::vector<std::uint8_t> bytes(rows * columns / 32 * test.blockBytes);
+    for (std::uint8_t &byte : bytes)
+      byte = static_cast<std::uint8_t>(random());
+    for (std::size_t b = 0; b < bytes.size(); b += test.blockBytes) {
+      bytes[b + 1] = 0x2c; // a finite scale, and minimum
+      if (test.form == StoredForm::Q4_1)
+        bytes[b + 3] = 0xac;
+    }
+    const Packed packed =
+        pack(test.encoding, {{"w", test.form, bytes, rows, columns, 0}});
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    auto packer = WeightPacker::create(
+        test.encoding, {{"w", test.form, bytes, rows, columns, 0}});
+    std::vector<float> wide(rows * columns);
+    ASSERT_TRUE(packer->widenRows(0, wide).isOk());
+    for (std::uint64_t r = 0; r < rows; ++r)
+      for (std::uint64_t k = 0; k < columns; ++k) {
+        const std::uint8_t *block =
+            bytes.data() + (r * columns / 32 + k / 32) * test.blockBytes;
+        std::uint16_t scale, minimum;
+        std::memcpy(&scale, block, 2);
+        std::memcpy(&minimum, block + 2, 2);
+        float want;
+        if (test.form == StoredForm::Q8_0) {
+          want =
+              static_cast<float>(static_cast<std::int8_t>(block[2 + k % 32])) *
+              halfToFloat(scale);
+        } else {
+          const std::uint8_t both = block[test.blockBytes - 16 + k % 16];
+          const auto code =
+              static_cast<float>(k % 32 < 16 ? both & 15 : both >> 4);
+          want = test.form == StoredForm::Q4_0
+                     ? (code - 8) * halfToFloat(scale)
+                     : std::fma(code, halfToFloat(scale), halfToFloat(minimum));
+        }
+        ASSERT_EQ(packed.at(r, k), want) << "row " << r << " column " << k;
+        ASSERT_NEAR(wide[r * columns + k], want, 1e-6f * (1 + std::fabs(want)));
+      }
+  }
+}
+
+TEST(PackWeightsTest, PartsFollowEachOtherAndPermutationIsUndone) {
+  // Two heads of four rows: llama.cpp stores rows 0 2 1 3 of each head's halves.
+  const std::uint64_t columns = 32;
+  std::vector<float> stored(8 * columns), plain(3 * columns);
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    stored[i] = static_cast<float>(i / columns);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    plain[i] = static_cast<float>(100 + i / columns);
+  const std::vector<std::uint8_t> a = bytesOf(stored), b = bytesOf(plain);
+  const Packed packed = pack({WeightCode::F32, 0, false},
+                             {{"q", StoredForm::F32, a, 8, columns, 2},
+                              {"v", StoredForm::F32, b, 3, columns, 0}});
+  ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+  const float want[] = {0, 2, 1, 3, 4, 6, 5, 7, 100, 101, 102};
+  for (std::uint64_t r = 0; r < 11; ++r)
+    EXPECT_EQ(packed.at(r, 5), want[r]) << "row " << r;
+}
+
+TEST(PackWeightsTest, ThreadsGiveTheSameBytes) {
+  const std::vector<std::uint8_t> bytes =
+      bytesOf(randomValues(1000 * 64, 1, 3));
+  const std::vector<StoredPart> parts = {
+      {"w", StoredForm::F32, bytes, 1000, 64, 0}};
+  EXPECT_EQ(pack({WeightCode::I4, 32, false}, parts, 1).bytes,
+            pack({WeightCode::I4, 32, false}, parts, 3).bytes);
+}
+
+// All zero, tiny, and one outlier among small weights.
+TEST(PackWeightsTest, DegenerateGroups) {
+  for (const WeightEncoding &encoding : kEncodings) {
+    if (encoding.group == 0)
+      continue;
+    std::vector<float> values(4 * 128, 0.0f);
+    for (int k = 0; k < 128; ++k) {
+      values[128 + k] = 1e-38f;
+      values[256 + k] = k % 2 ? 1e-6f : -1e-6f;
+      values[384 + k] = 1e-3f;
+    }
+    values[384] = 1e4f;
+    const std::vector<std::uint8_t> bytes = bytesOf(values);
+    const Packed packed =
+        pack(encoding, {{"w", StoredForm::F32, bytes, 4, 128, 0}});
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    for (int k = 0; k < 128; ++k) {
+      EXPECT_EQ(packed.at(0, k), 0.0f);
+      EXPECT_EQ(packed.at(1, k), 0.0f);
+      EXPECT_NEAR(packed.at(2, k), values[256 + k], 1.1e-6f);
+    }
+    EXPECT_NEAR(packed.at(3, 0), 1e4f, 1e4f * 0.07f);
+    EXPECT_GE(packed.statistics.underflowedGroups, 128u / encoding.group);
+    std::uint16_t scale;
+    std::memcpy(&scale, packed.bytes.data() + packed.layout.scalesOffset, 2);
+    EXPECT_EQ(scale, 0x3c00);
+  }
+}
+
+TEST(PackWeightsTest, RefusesWhatIsNotFinite) {
+  for (const WeightEncoding &encoding : kEncodings)
+    for (const float bad : {NAN, -INFINITY}) {
+      std::vector<float> values(20 * 64, 1.0f);
+      values[18 * 64 + 33] = bad;
+      const std::vector<std::uint8_t> bytes = bytesOf(values);
+      const Packed packed =
+          pack(encoding, {{"blk.0.q", StoredForm::F32, bytes, 20, 64, 0}}, 2);
+      EXPECT_EQ(
+          packed.status.message(),
+          std::string(
+              "tensor \"blk.0.q\" row 18 column 33: expected a finite weight, "
+              "found ") +
+              (std::isnan(bad) ? "NaN" : "infinity"));
+    }
+  std::vector<std::uint8_t> block(34, 0);
+  block[1] = 0x7e; // NaN scale
+  EXPECT_EQ(
+      pack({WeightCode::I8, 32, false},
+           {{"w", StoredForm::Q8_0, block, 1, 32, 0}})
+          .status.message(),
+      "tensor \"w\" row 0 column 0: expected a finite scale of the block");
+  const std::vector<std::uint8_t> huge = bytesOf(std::vector<float>(32, 1e30f));
+  for (const WeightEncoding &encoding : kEncodings)
+    if (encoding.code != WeightCode::F32 && encoding.code != WeightCode::BF16)
+      EXPECT_FALSE(pack(encoding, {{"w", StoredForm::F32, huge, 1, 32, 0}})
+                       .status.isOk());
+}
+
+TEST(PackWeightsTest, RefusesSizesThatDisagree) {
+  const std::vector<std::uint8_t> bytes(4 * 64 * 4);
+  auto message = [&](const WeightEncoding &encoding, StoredPart part) {
+    return pack(encoding, {std::move(part)}).status.message();
+  };
+  EXPECT_EQ(message({}, {"w", StoredForm::F32, bytes, 5, 64, 0}),
+            "tensor \"w\": expected 5 rows of 256 bytes, found 1024 bytes");
+  EXPECT_EQ(message({}, {"w", StoredForm::Q8_0, bytes, 4, 40, 0}),
+            "tensor \"w\": expected columns in blocks of 32, found 40");
+  EXPECT_EQ(message({WeightCode::I8, 33, false},
+                    {"w", StoredForm::F32, bytes, 4, 64, 0}),
+            "expected a group that is a multiple of 32, found 33");
+  EXPECT_EQ(message({WeightCode::I8, 32, true},
+                    {"w", StoredForm::F32, bytes, 4, 64, 0}),
+            "only int4 can have minima");
+  EXPECT_FALSE(packedLayout({}, 1, std::uint64_t{1} << 40).isOk());
+  EXPECT_FALSE(WeightPacker::create({}, {}).isOk());
+}
+
+TEST(HalfFloatTest, RoundTripsEveryHalf) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float wide = halfToFloat(half);
+    if (std::isnan(wide)) {
+      EXPECT_GT(half & 0x7fff, 0x7c00);
+      continue;
+    }
+    ASSERT_EQ(floatToHalf(wide), half);
+  }
+  EXPECT_EQ(floatToHalf(65519.0f), 0x7bff);
+  EXPECT_EQ(floatToHalf(65520.0f), 0x7c00);
+  EXPECT_EQ(floatToHalf(1e-8f), 0);
+  EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f), 0x3c00); // ties to even
+  EXPECT_EQ(floatToHalf(1.0f + 0x3p-11f), 0x3c02);
+}
+
+} // namespace
+} // namespace ingot::package

@@ -1,0 +1,57 @@
+// The shorthand of quantisation and the text of pipelines.
+#include "compiler/pipeline/Phases.h"
+
+#include <gtest/gtest.h>
+
+using namespace ingot;
+
+namespace {
+
+// A shorthand sets encoding and group; the group has a default.
+TEST(PhasesTest, ReadsShorthands) {
+  struct {
+    const char *text, *encoding;
+    std::int64_t group;
+  } cases[] = {{"int8", "int8", 64},         {"int8-g128", "int8", 128},
+               {"int4-g32-rtn", "int4", 32}, {"int4-rtn", "int4", 64},
+               {"f16", "f16", 64},           {"none", "none", 64}};
+  for (const auto &example : cases) {
+    PhaseOptions options;
+    options.group = 7;
+    ASSERT_TRUE(applyQuantizeShorthand(example.text, options).isOk())
+        << example.text;
+    EXPECT_EQ(options.encoding, example.encoding);
+    EXPECT_EQ(options.group, example.group);
+  }
+}
+
+// What is not a shorthand is refused and changes nothing.
+TEST(PhasesTest, RefusesOtherText) {
+  for (const char *text :
+       {"", "int5", "int8-", "int8-g", "int8-g16", "int8-g64x", "int4-awq",
+        "f16-g32", "none-rtn", "int8-rtn-rtn", "int8-rtn-g64"}) {
+    PhaseOptions options;
+    Status status = applyQuantizeShorthand(text, options);
+    EXPECT_EQ(status.code(), StatusCode::InvalidInput) << text;
+    EXPECT_EQ(options.encoding, "none") << text;
+  }
+}
+
+// The text holds the options, and covers the phases that were asked for.
+TEST(PhasesTest, WritesPipelines) {
+  PhaseOptions options;
+  options.encoding = "int4";
+  options.group = 128;
+  options.skip = {"layer.0.*", "lm_head"};
+  options.levels = {"x86-64-v3"};
+  std::string text = pipelineText(options);
+  EXPECT_EQ(text.find("builtin.module(verify-phase{after=import},"), 0u);
+  EXPECT_NE(text.find("quantize-weights{encoding=int4 group=128 table=auto "
+                      "skip=layer.0.*,lm_head}"),
+            std::string::npos);
+  EXPECT_NE(text.find("select-kernels{levels=x86-64-v3}"), std::string::npos);
+  EXPECT_EQ(pipelineText(options, Phase::Fuse, Phase::Fuse),
+            "builtin.module(" + phasePipeline(Phase::Fuse, options) + ")");
+}
+
+} // namespace

@@ -1,0 +1,243 @@
+// The lm reference executor against transformers, and every lm pass against the
+// executor: what a pass promises ("the same bits") is checked on whole models.
+#include "compiler/reference/LmExecutor.h"
+#include "compiler/frontend/ImportModel.h"
+#include "compiler/frontend/lm/LmBuilder.h"
+#include "compiler/pipeline/Phases.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <fstream>
+
+using namespace ingot;
+using mlir::ModuleOp;
+using mlir::OwningOpRef;
+using nlohmann::json;
+
+namespace {
+
+const char *kModels[] = {"tiny-llama", "tiny-mistral", "tiny-qwen2",
+                         "tiny-qwen3"};
+
+json readJson(const std::string &path) {
+  std::ifstream file(path);
+  return file ? json::parse(file) : json();
+}
+
+std::string modelPath(const std::string &name) {
+  return std::string(INGOT_SOURCE_DIR) + "/test/models/" + name;
+}
+
+void registerPasses() {
+  static bool once = [] {
+    registerIngotLmPasses();
+    mlir::registerCanonicalizerPass();
+    return true;
+  }();
+  (void)once;
+}
+
+class LmExecutorTest : public testing::TestWithParam<const char *> {
+protected:
+  void SetUp() override {
+    registerPasses();
+    Result<ModelSpec> imported = importModel(modelPath(GetParam()));
+    ASSERT_TRUE(imported.isOk()) << imported.status().message();
+    spec = std::move(imported).value();
+  }
+
+  OwningOpRef<ModuleOp> build(const LmBuildOptions &options = {
+                                  .kvDtype = KvDtype::F32}) {
+    auto module = buildLm(context, spec, options);
+    EXPECT_TRUE(mlir::succeeded(module));
+    return mlir::succeeded(module) ? std::move(*module) : nullptr;
+  }
+
+  void run(ModuleOp module, const std::string &passes) {
+    mlir::PassManager manager(&context);
+    ASSERT_TRUE(mlir::succeeded(mlir::parsePassPipeline(passes, manager)));
+    ASSERT_TRUE(mlir::succeeded(manager.run(module))) << passes;
+    ASSERT_TRUE(mlir::succeeded(mlir::verify(module))) << passes;
+  }
+
+  static std::vector<float> logits(ModuleOp module,
+                                   const std::vector<std::int32_t> &tokens,
+                                   const std::vector<std::int64_t> &rows,
+                                   const std::string &folder = "") {
+    Result<LmExecutor> executor = LmExecutor::create(module, folder);
+    EXPECT_TRUE(executor.isOk()) << executor.status().message();
+    if (!executor)
+      return {};
+    Result<std::vector<float>> result = executor->run(tokens, rows);
+    EXPECT_TRUE(result.isOk()) << result.status().message();
+    return result ? *result : std::vector<float>();
+  }
+
+  // Tokens that cross a block of the attention law and a sliding window.
+  static std::vector<std::int32_t> someTokens(std::size_t count) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t i = 0; i < count; ++i)
+      tokens.push_back(static_cast<std::int32_t>((i * 37 + 11) % 500));
+    return tokens;
+  }
+
+  mlir::MLIRContext context;
+  ModelSpec spec;
+};
+
+// The imported module gives transformers' logits, as near as float32 allows.
+TEST_P(LmExecutorTest, MatchesTransformers) {
+  std::string folder = std::string(INGOT_SOURCE_DIR) + "/test/e2e/goldens/";
+  json golden = readJson(folder + GetParam() + ".json");
+  if (golden.is_null())
+    GTEST_SKIP() << "no golden file for " << GetParam();
+  json prompts = readJson(folder + golden["promptFile"].get<std::string>());
+  ASSERT_FALSE(prompts.is_null());
+  OwningOpRef<ModuleOp> module = build();
+  ASSERT_TRUE(module);
+  int compared = 0;
+  for (const json &entry : golden["logits"]) {
+    auto tokens = prompts["prompts"][entry["prompt"].get<std::size_t>()]
+                      .get<std::vector<std::int32_t>>();
+    if (tokens.size() > 72)
+      continue;
+    std::vector<float> row =
+        logits(*module, tokens, {static_cast<std::int64_t>(tokens.size()) - 1});
+    ASSERT_EQ(row.size(), golden["vocabulary"].get<std::size_t>());
+    double tolerance = 8 * entry["maxError"].get<double>() + 2e-6;
+    for (std::size_t i = 0; i < entry["ids"].size(); ++i)
+      EXPECT_NEAR(row[entry["ids"][i].get<std::size_t>()],
+                  entry["logits"][i].get<double>(), tolerance)
+          << "prompt " << entry["prompt"] << " of " << tokens.size();
+    double sum = 0;
+    for (float x : row)
+      sum += std::exp(static_cast<double>(x));
+    EXPECT_NEAR(std::log(sum), entry["logSumExp"].get<double>(), tolerance);
+    ++compared;
+  }
+  EXPECT_GE(compared, 3);
+}
+
+// Simplify, insert-quantize and fuse promise the same bits; so does each pass.
+TEST_P(LmExecutorTest, PassesKeepEveryBit) {
+  std::vector<std::int32_t> tokens = someTokens(40);
+  std::vector<std::int64_t> rows{0, 30, 31, 32, 39};
+  for (const char *encoding : {"none", "int8", "int4"}) {
+    OwningOpRef<ModuleOp> module = build({});
+    ASSERT_TRUE(module);
+    run(*module,
+        std::string("quantize-weights{group=32 encoding=") + encoding + "}");
+    std::vector<float> imported = logits(*module, tokens, rows);
+    ASSERT_FALSE(imported.empty());
+    for (const char *pass : {"canonicalize", "merge-qkv", "merge-gate-up"}) {
+      run(*module, pass);
+      EXPECT_EQ(logits(*module, tokens, rows), imported) << encoding << pass;
+    }
+    run(*module, "insert-quantize");
+    std::vector<float> quantized = logits(*module, tokens, rows);
+    EXPECT_EQ(quantized == imported, std::string(encoding) == "none");
+    for (const char *pass : {"fuse-rotary-cache-write", "fuse-quantize",
+                             "fuse-epilogues", "canonicalize"}) {
+      run(*module, pass);
+      EXPECT_EQ(logits(*module, tokens, rows), quantized) << encoding << pass;
+    }
+    run(*module, "verify-phase{after=fuse}");
+    std::size_t linears = 0;
+    module->walk([&](lm::LinearOp) { ++linears; });
+    EXPECT_EQ(linears, 4 * spec.layers.size() + 1) << encoding;
+  }
+}
+
+// Fewer bits are further from the imported model, and int8 is near it.
+TEST_P(LmExecutorTest, ErrorGrowsAsBitsShrink) {
+  std::vector<std::int32_t> tokens = someTokens(24);
+  std::vector<std::int64_t> rows{11, 23};
+  auto rms = [](const std::vector<float> &a, const std::vector<float> &b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return std::sqrt(sum / a.size());
+  };
+  std::vector<float> truth = logits(*build(), tokens, rows);
+  double last = 0;
+  for (const char *encoding : {"f16", "int8", "int4"}) {
+    OwningOpRef<ModuleOp> module = build();
+    PhaseOptions options;
+    options.encoding = encoding;
+    options.group = 32;
+    for (Phase phase :
+         {Phase::Import, Phase::Simplify, Phase::Compress, Phase::Fuse})
+      run(*module, phasePipeline(phase, options));
+    double error = rms(logits(*module, tokens, rows), truth);
+    EXPECT_GE(error, last) << encoding;
+    EXPECT_LT(error, std::string(encoding) == "int4" ? 2.0 : 0.25) << encoding;
+    last = error;
+  }
+}
+
+// The text of a module is all of it: parsed again it gives the same logits.
+TEST_P(LmExecutorTest, TextIsTheModule) {
+  OwningOpRef<ModuleOp> module = build({.hidePaths = true});
+  PhaseOptions options;
+  options.encoding = "int8";
+  run(*module, phasePipeline(Phase::Compress, options));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
+  EXPECT_EQ(text.find(INGOT_SOURCE_DIR), std::string::npos);
+  auto parsed = mlir::parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(parsed);
+  std::string again;
+  llvm::raw_string_ostream stream2(again);
+  parsed->print(stream2, mlir::OpPrintingFlags().enableDebugInfo());
+  EXPECT_EQ(again, text);
+  std::string folder = modelPath(GetParam());
+  std::vector<std::int32_t> tokens = someTokens(5);
+  EXPECT_EQ(logits(*parsed, tokens, {4}, folder),
+            logits(*module, tokens, {4}, folder));
+}
+
+// A token's logits do not depend on the rows that are asked for with it.
+TEST_P(LmExecutorTest, RowsAreIndependent) {
+  OwningOpRef<ModuleOp> module = build();
+  std::vector<std::int32_t> tokens = someTokens(9);
+  std::vector<float> all = logits(*module, tokens, {2, 8});
+  std::vector<float> one =
+      logits(*module, {tokens.begin(), tokens.begin() + 3}, {2});
+  all.resize(one.size());
+  EXPECT_EQ(all, one);
+}
+
+// Ids outside the embedding and rows outside the tokens are refused.
+TEST_P(LmExecutorTest, RefusesWhatIsOutside) {
+  OwningOpRef<ModuleOp> module = build();
+  Result<LmExecutor> executor = LmExecutor::create(*module);
+  ASSERT_TRUE(executor.isOk());
+  std::vector<std::int32_t> tokens{0,
+                                   static_cast<std::int32_t>(spec.vocabSize)};
+  std::vector<std::int64_t> rows{0};
+  EXPECT_EQ(executor->run(tokens, rows).status().code(),
+            StatusCode::InvalidInput);
+  tokens = {0};
+  rows = {1};
+  EXPECT_EQ(executor->run(tokens, rows).status().code(),
+            StatusCode::InvalidInput);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LmExecutorTest, testing::ValuesIn(kModels),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+} // namespace

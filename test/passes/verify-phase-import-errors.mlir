@@ -1,0 +1,47 @@
+// RUN: ingot-opt %s -split-input-file -verify-phase=after=import -verify-diagnostics
+
+// A module has a program.
+// expected-error@+1 {{verify-phase: expected one lm.program, found 0}}
+module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
+}
+
+// -----
+
+// A module knows its model.
+// expected-error@+1 {{verify-phase: the module lacks lm.model}}
+module {
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+}
+
+// -----
+
+// Nothing is quantised yet.
+module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @i8 [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src0, name = "i8", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  // expected-error@+1 {{'lm.quantize' op does not belong to a module after import}}
+  %a = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
+  %y = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  lm.return %y : tensor<?x64xf32>
+}
+}
+
+// -----
+
+// What a frontend makes passes.
+module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+}

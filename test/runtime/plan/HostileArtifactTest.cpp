@@ -1,0 +1,265 @@
+// A file from anywhere gives an error, never a crash. Each mutation of the plan
+// is one kind of lie, found by meaning; random damage is tried thousands of
+// times, with the checksums put right so that it gets past them.
+#include "test/runtime/plan/TinyArtifact.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+using namespace ingot;
+using namespace ingot::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+Status openBytes(const TempFolder &folder,
+                 const std::vector<std::uint8_t> &bytes) {
+  auto artifact = Artifact::open(folder.write("x.ingot", bytes));
+  return artifact ? Status::ok() : artifact.status();
+}
+
+fbs::LaunchT &launch(TinyArtifact &tiny, const std::string &name) {
+  for (auto &launch : tiny.plan.targets[0]->segments[0]->launches)
+    if (launch->name == name)
+      return *launch;
+  std::abort();
+}
+
+struct Lie {
+  const char *message;
+  std::function<void(TinyArtifact &)> tell;
+};
+
+} // namespace
+
+// Every lie about the container has its own sentence.
+TEST(HostileArtifactTest, container) {
+  TempFolder folder;
+  const auto whole = TinyArtifact::make().bytes();
+  auto expect = [&](const char *message, auto change) {
+    auto bytes = whole;
+    change(bytes);
+    Status status = openBytes(folder, bytes);
+    EXPECT_FALSE(status.isOk()) << message;
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  };
+  auto entry = [](std::vector<std::uint8_t> &bytes, int index) {
+    return reinterpret_cast<container::SegmentEntry *>(bytes.data() + 64) +
+           index;
+  };
+  expect("shorter than an artifact's header", [](auto &b) { b.resize(10); });
+  expect("shorter than an artifact's header", [](auto &b) { b.clear(); });
+  expect("not an ingot", [](auto &b) { b[0] = 'X'; });
+  expect("container version", [](auto &b) { b[8] = 9; });
+  expect("truncated", [](auto &b) { b.resize(b.size() - 1); });
+  expect("truncated", [](auto &b) { b.push_back(0); });
+  expect("segments, expected", [](auto &b) { b[12] = 200; });
+  expect("segments, expected", [](auto &b) { b[12] = 0; });
+  expect("reserved bytes", [](auto &b) { b[40] = 1; });
+  expect("segment table: checksum", [](auto &b) { b[70] ^= 1; });
+  expect("leave the file", [&](auto &b) {
+    entry(b, 1)->offset = ~std::uint64_t(0) - 4095;
+    fixChecksums(b);
+  });
+  expect("leave the file", [&](auto &b) {
+    entry(b, 1)->bytes = ~std::uint64_t(0);
+    fixChecksums(b);
+  });
+  expect("not aligned", [&](auto &b) {
+    entry(b, 2)->offset += 64;
+    entry(b, 2)->bytes -= 64;
+    fixChecksums(b);
+  });
+  expect("overlaps", [&](auto &b) {
+    entry(b, 2)->offset = entry(b, 1)->offset;
+    fixChecksums(b);
+  });
+  expect("second segment of this kind", [&](auto &b) {
+    entry(b, 2)->kind = container::SegmentKind::Code;
+    fixChecksums(b);
+  });
+  expect("is unknown to this runtime", [&](auto &b) {
+    entry(b, 2)->kind = container::SegmentKind(77);
+    fixChecksums(b);
+  });
+  expect("has no weights segment", [&](auto &b) {
+    entry(b, 2)->kind = container::SegmentKind::Ledger;
+    fixChecksums(b);
+  });
+  expect("not a well-formed FlatBuffer", [&](auto &b) {
+    std::memset(b.data() + entry(b, 0)->offset, 0xff, 64);
+    fixChecksums(b);
+  });
+}
+
+// Every lie of a well-formed plan is found by what it means.
+TEST(HostileArtifactTest, meaning) {
+  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
+    return *t.plan.targets[0];
+  };
+  const Lie lies[] = {
+      {"model: vocab is 0", [](auto &t) { t.plan.model->vocab = 0; }},
+      {"model: eos 40", [](auto &t) { t.plan.model->eos = {40}; }},
+      {"model: eos -1", [](auto &t) { t.plan.model->eos = {-1}; }},
+      {"model: bos 4000", [](auto &t) { t.plan.model->bos = 4000; }},
+      {"weights_bytes", [](auto &t) { t.plan.weights_bytes = 1u << 30; }},
+      {"rows is 0", [](auto &t) { t.plan.weights[0]->rows = 0; }},
+      {"its codes alone take",
+       [](auto &t) { t.plan.weights[0]->rows = 1u << 27; }},
+      {"leave the weights",
+       [](auto &t) { t.plan.weights[0]->offset = ~std::uint64_t(63); }},
+      {"leave the weights",
+       [](auto &t) { t.plan.weights[0]->size = ~std::uint64_t(0); }},
+      {"not aligned", [](auto &t) { t.plan.weights[1]->offset += 4; }},
+      {"layout \"r17\"", [](auto &t) { t.plan.weights[0]->layout = "r17"; }},
+      {"encoding group",
+       [](auto &t) { t.plan.weights[0]->encoding->group = 7; }},
+      {"scales_offset given",
+       [](auto &t) { t.plan.weights[0]->scales_offset = 64; }},
+      {"scales_offset at 0",
+       [](auto &t) {
+         t.plan.weights[0]->encoding->code = fbs::WeightCode::i8;
+         t.plan.weights[0]->encoding->group = 32;
+       }},
+      {"block_tokens 16", [](auto &t) { t.plan.states[0]->block_tokens = 16; }},
+      {"value_offset", [](auto &t) { t.plan.states[0]->value_offset = 64; }},
+      {"layer_block_bytes",
+       [](auto &t) { t.plan.states[0]->layer_block_bytes -= 64; }},
+      {"head_dim is 0", [](auto &t) { t.plan.states[0]->head_dim = 0; }},
+      {"map_offset",
+       [&](auto &t) { target(t).levels[0]->map_size = 1u << 20; }},
+      {"code_offset", [&](auto &t) { target(t).levels[0]->code_offset = 64; }},
+      {"eh_frame",
+       [&](auto &t) {
+         target(t).levels[0]->eh_frame_offset = 4090;
+         target(t).levels[0]->eh_frame_size = 100;
+       }},
+      {"outside the code of level",
+       [&](auto &t) { target(t).kernels[3]->symbols[0]->offset = 1u << 30; }},
+      {"name, op or symbols is missing",
+       [&](auto &t) { target(t).kernels[3]->symbols.clear(); }},
+      {"symbol of level 5",
+       [&](auto &t) { target(t).kernels[3]->symbols[0]->level = 5; }},
+      {"scratch_bytes",
+       [&](auto &t) { target(t).kernels[0]->scratch_bytes = ~0u; }},
+      {"leave the arena",
+       [&](auto &t) { target(t).buffers[0]->offset = ~std::uint64_t(3); }},
+      {"leave the arena", [&](auto &t) { target(t).token_arena_bytes = 64; }},
+      {"do not hold", [&](auto &t) { target(t).buffers[0]->row_bytes = 64; }},
+      {"does not hold",
+       [&](auto &t) { target(t).buffers[8]->sums_offset = 8; }},
+      {"logits: buffer 99", [&](auto &t) { target(t).logits = 99; }},
+      {"logits: buffer \"hidden\"", [&](auto &t) { target(t).logits = 0; }},
+      {"table: weight 99",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->table = 99; }},
+      {"output: buffer -1",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->output = -1; }},
+      {"the vocabulary has",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->table = 4; }},
+      {"rotary_dim is odd",
+       [](auto &t) {
+         launch(t, "rope_table").params.AsRopeTable()->rotary_dim = 15;
+       }},
+      {"rows of another domain",
+       [](auto &t) {
+         launch(t, "norm").params.AsRmsNorm()->domain = fbs::Domain::token;
+       }},
+      {"neither output nor quantized",
+       [](auto &t) { launch(t, "norm").params.AsRmsNorm()->output = -1; }},
+      {"expected [48, 32]",
+       [](auto &t) { launch(t, "head").params.AsLinear()->n = 48; }},
+      {"columns, expected float32 with at least",
+       [](auto &t) { launch(t, "head").params.AsLinear()->output_column = 1; }},
+      {"columns, expected float32 with at least",
+       [](auto &t) {
+         launch(t, "head").params.AsLinear()->output_column = ~0u;
+       }},
+      {"float32 [96]",
+       [](auto &t) { launch(t, "layer.0.gate").params.AsGated()->input = 0; }},
+      {"state: group 1",
+       [](auto &t) {
+         launch(t, "layer.0.attention").params.AsAttention()->state = 1;
+       }},
+      {"state_layer 1 of 1",
+       [](auto &t) {
+         launch(t, "layer.0.attention").params.AsAttention()->state_layer = 1;
+       }},
+      {"not a multiple",
+       [](auto &t) {
+         launch(t, "layer.0.attention").params.AsAttention()->heads = 3;
+       }},
+      {"straddle heads",
+       [](auto &t) {
+         auto &s = *t.plan.targets[0]->buffers[8];
+         s.columns = 64;
+         s.scales_offset = 64;
+         s.sums_offset = 72;
+         s.row_bytes = 128;
+         t.plan.targets[0]->token_arena_bytes += 64;
+         launch(t, "layer.0.quantize").params.AsQuantize()->input = 4;
+         launch(t, "layer.0.quantize").params.AsQuantize()->width = 64;
+         launch(t, "layer.0.attention").params.AsAttention()->quantized = 8;
+       }},
+      {"has no variant", [](auto &t) { launch(t, "head").variants.clear(); }},
+      {"expected to begin at 1",
+       [](auto &t) { launch(t, "head").variants[0]->first = 2; }},
+      {"expected to begin at 3",
+       [](auto &t) { launch(t, "head").variants[1]->first = 5; }},
+      {"expected to begin at 3",
+       [](auto &t) { launch(t, "head").variants[1]->first = 1; }},
+      {"the last must have no bound",
+       [](auto &t) { launch(t, "head").variants[1]->last = 9; }},
+      {"kernel 99",
+       [](auto &t) { launch(t, "head").variants[0]->kernel = 99; }},
+      {"the launch is \"linear\"",
+       [](auto &t) { launch(t, "head").variants[0]->kernel = kEmbed; }},
+      {"operation 0", [](auto &t) { launch(t, "head").params.Reset(); }},
+      {"cut at buffer 99", [&](auto &t) { target(t).segments[0]->input = 99; }},
+      {"levels, kernels, buffers", [&](auto &t) { target(t).levels.clear(); }},
+  };
+  TempFolder folder;
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = TinyArtifact::make();
+    lie.tell(tiny);
+    Status status = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(status.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(status.message(), HasSubstr(lie.message));
+  }
+}
+
+// Thousands of random changes to header, table and plan, past the checksums.
+TEST(HostileArtifactTest, randomDamageNeverCrashes) {
+  TempFolder folder;
+  const auto whole = TinyArtifact::make().bytes();
+  const auto planBytes = TinyArtifact::make().planBytes();
+  std::uint64_t planOffset = 0;
+  std::memcpy(&planOffset, whole.data() + 64 + 8, 8);
+  std::mt19937 random(11);
+  int refused = 0;
+  constexpr int kRounds = 4000;
+  const std::uint8_t extremes[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+  for (int round = 0; round < kRounds; ++round) {
+    auto bytes = whole;
+    int changes = 1 + int(random() % 4);
+    for (int c = 0; c < changes; ++c) {
+      std::size_t at = random() % 8 == 0
+                           ? random() % 256
+                           : planOffset + random() % planBytes.size();
+      bytes[at] = random() % 2 ? std::uint8_t(random())
+                               : extremes[random() % std::size(extremes)];
+    }
+    fixChecksums(bytes);
+    refused += !openBytes(folder, bytes).isOk();
+  }
+  // Some bytes are padding or mean nothing; most do.
+  EXPECT_GT(refused, kRounds / 4);
+  // Cut anywhere.
+  for (std::size_t size = 0; size < whole.size(); size += 97) {
+    auto bytes = whole;
+    bytes.resize(size);
+    EXPECT_FALSE(openBytes(folder, bytes).isOk());
+  }
+}

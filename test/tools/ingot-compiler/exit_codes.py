@@ -1,0 +1,76 @@
+"""Runs ingot-compiler on good and bad input and checks exit codes and messages."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+models, scratch = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+shutil.rmtree(scratch, ignore_errors=True)
+scratch.mkdir(parents=True)
+tiny = str(models / "tiny-llama")
+out = str(scratch / "out.ingot")
+
+
+def run(code, message, *arguments, stdin=""):
+    done = subprocess.run(["ingot-compiler", *arguments], input=stdin.encode(),
+                          capture_output=True)
+    text = (done.stdout + done.stderr).decode(errors="replace")
+    if done.returncode != code or message not in text:
+        sys.exit(f"{arguments}: expected {code} and {message!r}, "
+                 f"found {done.returncode} and {text}")
+    return done.stdout.decode()
+
+
+def file(name, text):
+    (scratch / name).write_text(text)
+    return str(scratch / name)
+
+
+# 0: done.
+run(0, "Exit codes", "compile", "--help")
+run(0, "quantize-weights{encoding=int4 group=32", "compile", "--print-pipeline",
+    "--quantize", "int4-g32")
+recipe = str(scratch / "recipe.json")
+run(0, "encoding=int8", "compile", "--print-pipeline", "--quantize", "int8",
+    "--save-recipe", recipe)
+run(0, "encoding=int8", "compile", "--print-pipeline", "--recipe", recipe)
+run(0, "encoding=f16", "compile", "--print-pipeline", "--recipe", recipe,
+    "--quantize", "f16")
+summary = json.loads(run(0, "", "compile", tiny, "-o", out, "--levels", "x86-64-v3",
+                         "--context", "64", "--json"))
+assert summary["artifact_bytes"] == os.path.getsize(out), summary
+assert summary["context"] == 64, summary
+ids = run(0, "", "tokenize", tiny, stdin="To be, or not\n")
+assert run(0, "", "tokenize", out, "--no-special", stdin="To be, or not\n") == ids
+assert run(0, "", "tokenize", out, "--decode", stdin=ids) == '"To be, or not"\n'
+
+# 1: wrong usage.
+run(1, "--bogus", "compile", tiny, "--bogus")
+run(1, "MODEL is missing", "compile", "-o", out)
+run(1, "--output is missing", "compile", tiny)
+run(1, "leave out --output", "compile", tiny, "-o", out, "--dump-ir-after", "fuse")
+run(1, "subcommand", "melt")
+
+# 2: an input is missing or broken.
+run(2, "no such file", "compile", str(scratch / "none"), "-o", out)
+run(2, "no phase is named", "compile", tiny, "--dump-ir-after", "melt")
+run(2, "int3", "compile", tiny, "-o", out, "--quantize", "int3")
+run(2, "unknown key", "compile", tiny, "-o", out, "--recipe", file("r.json", '{"a": 1}'))
+run(2, "is not a valid module", "compile", file("bad.mlir", "module {"), "-o", out)
+run(2, "bad.mlir:1:", "compile", str(scratch / "bad.mlir"), "-o", out)
+run(2, "expected a JSON list", "tokenize", tiny, "--decode", stdin="7\n")
+run(2, "line 1", "tokenize", tiny, "--decode", stdin="[99999999]\n")
+run(2, "is not JSON", "render", tiny, file("m.json", "["))
+(scratch / "empty").mkdir()
+run(2, "", "compile", str(scratch / "empty"), "-o", out)
+
+# 3: well formed, but not something this build can do.
+run(3, "target \"tpu\"", "compile", tiny, "-o", out, "--target", "tpu")
+run(3, "level \"x86-64-v9\" is unknown", "compile", tiny, "-o", out, "--levels",
+    "x86-64-v9")
+
+# 4: the system refused.
+run(4, "none/out.ingot", "compile", tiny, "-o", str(scratch / "none/out.ingot"),
+    "--levels", "x86-64-v3")

@@ -1,0 +1,28 @@
+// The commands of the compiler's program. Each adds its flags to the parser and
+// is run when it was named.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+namespace ingot {
+
+// Runs the command and answers with the exit code of the program.
+using Command = std::function<int()>;
+
+Command addCompileCommand(CLI::App &app);
+Command addTokenizeCommand(CLI::App &app);
+Command addRenderCommand(CLI::App &app);
+
+// Exit codes, as --help states them.
+int exitCode(const Status &status);
+// Prints a failure to stderr and answers with its exit code; 0 for none.
+int finish(const Status &status);
+
+Result<std::string> readText(const std::string &path);
+
+} // namespace ingot

@@ -1,0 +1,234 @@
+// `compile`: flags and recipe to a request, progress and summary for people.
+#include "compiler/driver/CompileModel.h"
+#include "compiler/driver/CompileSummary.h"
+#include "dialects/plan/Plan.h"
+#include "tools/ingot-compiler/Commands.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <unistd.h>
+
+namespace ingot {
+namespace {
+
+struct CompileFlags {
+  CompileRequest request;
+  std::string recipe, saveRecipe, from, dumpAfter;
+  bool printPipeline = false;
+  bool json = false;
+};
+
+// One line on a terminal that says where the compiler is; nothing elsewhere.
+class ProgressLine {
+public:
+  explicit ProgressLine(bool enabled) : enabled_(enabled) {}
+  ~ProgressLine() { clear(); }
+
+  void show(const std::string &step, std::uint64_t done, std::uint64_t total) {
+    if (!enabled_)
+      return;
+    std::string bar;
+    if (total != 0) {
+      int percent = static_cast<int>(done * 100 / total);
+      // Whole percents only: the terminal is slower than the packer.
+      std::string layer = layerOf(step);
+      if (percent == percent_ && layer == layer_)
+        return;
+      percent_ = percent;
+      layer_ = layer;
+      bar = "[" + std::string(percent / 4, '#') +
+            std::string(25 - percent / 4, ' ') + "] " +
+            std::to_string(percent) + " % ";
+      std::fprintf(stderr, "\r\033[K\033[36mpacking\033[0m %s%s", bar.c_str(),
+                   layer.c_str());
+    } else {
+      std::fprintf(stderr, "\r\033[K\033[36m%s\033[0m", step.c_str());
+    }
+    std::fflush(stderr);
+    isShown_ = true;
+  }
+
+  void clear() {
+    if (isShown_)
+      std::fprintf(stderr, "\r\033[K");
+    isShown_ = false;
+  }
+
+private:
+  // "layer 3" of the weight "layer.3.qkv".
+  static std::string layerOf(const std::string &weight) {
+    if (std::optional<int32_t> layer = plan::locationLayer(weight))
+      return "layer " + std::to_string(*layer);
+    return weight;
+  }
+
+  bool enabled_;
+  bool isShown_ = false;
+  int percent_ = -1;
+  std::string layer_;
+};
+
+Status writeText(const std::string &path, const std::string &text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  return file ? Status::ok() : Status::io(path + ": cannot be written");
+}
+
+Result<Phase> parsePhase(const std::string &name) {
+  if (std::optional<Phase> phase = phaseByName(name))
+    return *phase;
+  return Status::invalid("no phase is named \"" + name +
+                         "\" (import, simplify, compress, fuse, lower)");
+}
+
+// Exit code 1: what was asked for does not fit together.
+int usage(const char *message) {
+  std::fprintf(stderr, "error: %s\n", message);
+  return 1;
+}
+
+int runCompile(CompileFlags &flags) {
+  CompileRequest &request = flags.request;
+  if (!flags.recipe.empty()) {
+    Result<std::string> text = readText(flags.recipe);
+    if (!text)
+      return finish(text.status());
+    if (Status status = applyRecipe(*text, flags.recipe, request.options);
+        !status)
+      return finish(status);
+  }
+  Result<PhaseOptions> phases = phaseOptions(request.options);
+  if (!phases)
+    return finish(phases.status());
+  if (!flags.saveRecipe.empty())
+    if (Status status =
+            writeText(flags.saveRecipe, recipeText(request.options));
+        !status)
+      return finish(status);
+  if (flags.printPipeline) {
+    std::printf("%s\n", wholePipelineText(*phases, request.options).c_str());
+    return 0;
+  }
+  if (request.modelPath.empty())
+    return usage(
+        "MODEL is missing: a Hugging Face folder, a GGUF file or an .mlir "
+        "stage");
+  if (!flags.from.empty()) {
+    Result<Phase> from = parsePhase(flags.from);
+    if (!from)
+      return finish(from.status());
+    request.from = *from;
+  }
+  if (!flags.dumpAfter.empty()) {
+    if (!request.outputPath.empty())
+      return usage("--dump-ir-after stops after its phase: leave out --output");
+    Result<Phase> until = parsePhase(flags.dumpAfter);
+    if (!until)
+      return finish(until.status());
+    request.until = *until;
+  } else if (request.outputPath.empty() && request.stagesFolder.empty()) {
+    return usage("--output is missing (or --save-stages, or --dump-ir-after)");
+  }
+
+  ProgressLine progress(::isatty(STDERR_FILENO) &&
+                        std::getenv("NO_COLOR") == nullptr);
+  bool isColoured =
+      ::isatty(STDERR_FILENO) && std::getenv("NO_COLOR") == nullptr;
+  request.progress = [&](const std::string &step, std::uint64_t done,
+                         std::uint64_t total) {
+    progress.show(step, done, total);
+  };
+  request.diagnostic = [&](const std::string &text) {
+    progress.clear();
+    bool isError = text.rfind("error:", 0) == 0;
+    std::fprintf(stderr, isColoured && isError ? "\033[31m%s\033[0m\n" : "%s\n",
+                 text.c_str());
+  };
+  mlir::MLIRContext context;
+  prepareContext(context);
+  Result<CompiledModel> compiled = compileModel(context, request);
+  progress.clear();
+  if (!compiled)
+    return finish(compiled.status());
+  for (const std::string &note : compiled->notes)
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string &warning : compiled->artifact.warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  std::string text;
+  if (!flags.dumpAfter.empty())
+    text = stageText(*compiled->module);
+  else if (!request.outputPath.empty())
+    text = flags.json ? summaryJson(*compiled, request.outputPath)
+                      : summaryTable(*compiled, request.outputPath);
+  bool isWritten =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!isWritten || std::fflush(stdout) != 0)
+    return finish(Status::io("standard output cannot be written"));
+  return 0;
+}
+
+} // namespace
+
+Command addCompileCommand(CLI::App &app) {
+  auto flags = std::make_shared<CompileFlags>();
+  CompileRequest &request = flags->request;
+  CompileOptions &options = request.options;
+  CLI::App *command =
+      app.add_subcommand("compile", "Makes an artifact of a model");
+  command->add_option("MODEL", request.modelPath,
+                      "Hugging Face folder, GGUF file, or .mlir stage");
+  command->add_option("-o,--output", request.outputPath, "Artifact to write");
+  command->add_option(
+      "--quantize", options.quantize,
+      "Encoding of the weights: none (as stored), f32, f16, bf16, "
+      "int8, int4-g32, int4-g64, int4-g128");
+  command->add_option(
+      "--table", options.table,
+      "Encoding of embedding and head (auto: int8 where weights are "
+      "integers)");
+  command->add_option("--skip", options.skip,
+                      "Weights whose encoding stays as it is; may be repeated");
+  command->add_option("--kv", options.kv,
+                      "Elements of the KV cache: f16 (default), f32");
+  command->add_option("--context", options.context,
+                      "Longest sequence (default: the model's own)");
+  command->add_option(
+      "--name", options.name,
+      "Name of the model (default: that of its folder or file)");
+  command->add_option("--target", options.target, "Device: cpu (default)");
+  command
+      ->add_option("--levels", options.levels,
+                   "Feature levels to make code for, best first (default: all)")
+      ->delimiter(',');
+  command->add_option(
+      "--recipe", flags->recipe,
+      "JSON file of these options and, by phase, of pipelines; flags "
+      "win over it");
+  command->add_option("--save-recipe", flags->saveRecipe,
+                      "Write the options as a recipe");
+  command->add_flag("--print-pipeline", flags->printPipeline,
+                    "Print the pass pipeline, as ingot-opt takes it, and stop");
+  command->add_option("--save-stages", request.stagesFolder,
+                      "Write the module after each phase into this folder");
+  command->add_option("--dump-ir-after", flags->dumpAfter,
+                      "Print the module after this phase and stop");
+  command->add_option("--from", flags->from,
+                      "First phase still to run on an .mlir stage in lm");
+  command->add_option("--source-folder", request.sourceFolder,
+                      "Where the files of a stage without paths are");
+  command
+      ->add_option("--threads", request.threads, "Threads for code and weights")
+      ->check(CLI::Range(1u, 256u));
+  command->add_flag("--json", flags->json, "Print the summary as JSON");
+  command->footer(
+      "Phases: import, simplify, compress, fuse, lower. A saved stage goes "
+      "on\nwith ingot-opt or with compile; the artifact is the same byte by "
+      "byte.\nExit codes: 0 done, 1 usage, 2 bad input, 3 unsupported, 4 "
+      "I/O or memory,\n5 internal.");
+  return [flags] { return runCompile(*flags); };
+}
+
+} // namespace ingot

@@ -1,0 +1,71 @@
+// The compiler's program: `ingot compile`, `tokenize` and `render` end here.
+#include "tools/ingot-compiler/Commands.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace ingot {
+
+int exitCode(const Status &status) {
+  switch (status.code()) {
+  case StatusCode::Ok:
+    return 0;
+  case StatusCode::InvalidInput:
+  case StatusCode::NotFound:
+    return 2;
+  case StatusCode::Unsupported:
+    return 3;
+  case StatusCode::IoError:
+  case StatusCode::OutOfMemory:
+    return 4;
+  case StatusCode::Internal:
+    break;
+  }
+  return 5;
+}
+
+int finish(const Status &status) {
+  if (!status)
+    std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return exitCode(status);
+}
+
+Result<std::string> readText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Status::notFound(path + ": cannot be opened");
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || !text)
+    return Status::io(path + ": cannot be read");
+  return std::move(text).str();
+}
+
+} // namespace ingot
+
+int main(int argc, char **argv) {
+  std::ios::sync_with_stdio(false);
+  CLI::App app("Ingot's compiler: language models to artifacts");
+  app.name("ingot-compiler");
+  app.set_version_flag("--version", "ingot " INGOT_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done; 1 wrong usage; 2 an input is missing or broken;\n"
+      "3 a well-formed input needs what this build cannot do; 4 reading,\n"
+      "writing or memory failed; 5 a fault of the compiler itself.");
+  std::pair<const char *, ingot::Command> commands[] = {
+      {"compile", ingot::addCompileCommand(app)},
+      {"tokenize", ingot::addTokenizeCommand(app)},
+      {"render", ingot::addRenderCommand(app)}};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
+  for (auto &[name, command] : commands)
+    if (app.got_subcommand(name))
+      return command();
+  return 1;
+}

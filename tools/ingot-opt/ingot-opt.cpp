@@ -1,0 +1,23 @@
+// Runs passes over the text of a module: the dialects and passes of the
+// project, and nothing that they do not use.
+#include "compiler/pipeline/Phases.h"
+#include "dialects/lm/LmDialect.h"
+#include "dialects/plan/Plan.h"
+#include "passes/Passes.h"
+#include "passes/lower/Passes.h"
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<ingot::lm::LmDialect, ingot::plan::PlanDialect>();
+  ingot::registerIngotLmPasses();
+  ingot::registerIngotLowerPasses();
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  mlir::registerSymbolDCEPass();
+  ingot::registerPhasePipelines();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Ingot's pass driver\n", registry));
+}

@@ -1,0 +1,111 @@
+// What each command of `ingot` takes, as plain values: ingot.cpp fills them
+// from the command line, the commands never see a flag.
+#pragma once
+
+#include "runtime/engine/Engine.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ingot::cli {
+
+// Exit codes of the program, as its help lists them.
+enum ExitCode {
+  kOk = 0,
+  kUsage = 1,
+  kBadInput = 2,
+  kUnsupported = 3,
+  kIoError = 4,
+  kInternal = 5,
+};
+int exitCode(const Status &status);
+
+struct ModelFlags {
+  std::string path;
+  std::string level;
+  int threads = 0;
+  std::int32_t context = 0;
+  bool verify = false;
+  EngineOptions engineOptions() const;
+};
+
+// A flag that is not given leaves the model's own default.
+struct SamplingFlags {
+  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  std::optional<double> presencePenalty, frequencyPenalty;
+  std::optional<std::int64_t> topK;
+  std::optional<std::uint64_t> seed;
+  SamplingParams over(SamplingParams defaults) const;
+};
+
+struct RunFlags {
+  ModelFlags model;
+  SamplingFlags sampling;
+  std::optional<std::string> prompt;
+  bool chat = false;
+  std::string system;
+  std::int64_t maxTokens = -1;
+  std::vector<std::string> stop;
+  bool ignoreEos = false;
+  bool stats = false;
+  bool profile = false;
+};
+Status run(const RunFlags &flags);
+
+struct InspectFlags {
+  std::string path;
+  bool json = false;
+  bool verify = false;
+};
+Status inspect(const InspectFlags &flags);
+
+struct BenchFlags {
+  ModelFlags model;
+  std::vector<int> prompts = {128, 512};
+  int generate = 128;
+  std::vector<int> batches = {1, 4, 16};
+  bool json = false;
+};
+Status bench(const BenchFlags &flags);
+
+struct EvalFlags {
+  ModelFlags model;
+  std::string textFile;
+  std::string against;
+  int window = 512;
+  std::int64_t maxTokens = 0; // of the text; 0: all
+  bool json = false;
+};
+Status eval(const EvalFlags &flags);
+
+// A text a line of standard input, a JSON list of ids a line of output; or the
+// way back. The same flags as of `ingot-compiler tokenize`.
+struct TokenizeFlags {
+  std::string path;
+  bool noSpecial = false;
+  bool decode = false;
+  bool keepSpecial = false;
+  bool jsonText = false;
+};
+Status tokenize(const TokenizeFlags &flags);
+
+// The same flags as of `ingot-compiler render`.
+struct RenderFlags {
+  std::string path;
+  std::string messagesFile; // "-": standard input
+  std::string toolsFile, documentsFile;
+  std::string kwargs;
+  std::string templateName;
+  bool noGenerationPrompt = false;
+  bool json = false;
+};
+Status render(const RenderFlags &flags);
+
+// Replaces this process by `ingot-compiler` beside this program, with the same
+// arguments. Returns only on failure.
+Status runCompiler(int argc, char **argv);
+
+} // namespace ingot::cli

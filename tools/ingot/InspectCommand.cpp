@@ -1,0 +1,276 @@
+// `ingot inspect`: what an artifact is, without running it: the model with the
+// effective values of each layer, its weights by encoding, its code by level
+// and whether this machine runs it, its state, its origin.
+#include "tools/ingot/Commands.h"
+#include "tools/ingot/Report.h"
+
+#include "runtime/plan/CpuFeatures.h"
+#include "runtime/plan/VerifyPlan.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <map>
+
+namespace ingot::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string encodingName(const fbs::Encoding &encoding) {
+  static const char *codes[] = {"f32", "f16", "bf16", "i8", "i4"};
+  std::string name = codes[static_cast<unsigned>(encoding.code())];
+  if (encoding.group() != 0)
+    name += "-g" + std::to_string(encoding.group());
+  return encoding.minimum() ? name + "-min" : name;
+}
+
+Json layerJson(const fbs::LayerInfo &layer) {
+  return {{"heads", layer.heads()},
+          {"kv_heads", layer.kv_heads()},
+          {"head_dim", layer.head_dim()},
+          {"rotary_dim", layer.rotary_dim()},
+          {"rope", textOf(layer.rope_kind())},
+          {"rope_theta", layer.rope_theta()},
+          {"rope_attention_factor", layer.rope_attention_factor()},
+          {"window", layer.window()},
+          {"softmax_scale", layer.softmax_scale()},
+          {"soft_cap", layer.soft_cap()},
+          {"ffn", layer.ffn()},
+          {"activation", textOf(layer.activation())},
+          {"norm_eps", layer.norm_eps()},
+          {"qk_norm", layer.qk_norm()},
+          {"qkv_bias", layer.qkv_bias()},
+          {"output_bias", layer.output_bias()},
+          {"encodings", listOf(layer.encodings())}};
+}
+
+Json modelJson(const fbs::ModelInfo &model) {
+  auto layers = Json::array();
+  for (const fbs::LayerInfo *layer : *model.layers()) {
+    Json entry = {{"index", layer->index()}};
+    entry.update(layerJson(*layer));
+    layers.push_back(entry);
+  }
+  return {{"family", model.family()->str()},
+          {"name", model.name()->str()},
+          {"architecture", model.architecture()->str()},
+          {"parameters", model.parameters()},
+          {"vocab", model.vocab()},
+          {"hidden", model.hidden()},
+          {"context", model.context()},
+          {"tied_head", model.tied_head()},
+          {"bos", model.bos()},
+          {"eos", listOf(model.eos())},
+          {"source_bytes", model.source_bytes()},
+          {"sampling",
+           {{"temperature", model.default_temperature()},
+            {"top_p", model.default_top_p()},
+            {"top_k", model.default_top_k()},
+            {"repetition_penalty", model.default_repetition_penalty()}}},
+          {"layers", layers}};
+}
+
+Json targetJson(const fbs::Target &target) {
+  auto levels = Json::array();
+  for (const fbs::Level *level : *target.levels()) {
+    std::vector<std::string> features = listOf(level->features());
+    auto missing = missingFeatures(features, hostCpuFeatures());
+    levels.push_back({{"name", level->name()->str()},
+                      {"code_bytes", level->code_size()},
+                      {"features", features},
+                      {"missing_here", missing},
+                      {"runs_here", missing.empty()}});
+  }
+  std::size_t launches = 0;
+  auto segments = Json::array();
+  for (const fbs::ProgramSegment *segment : *target.segments()) {
+    launches += segment->launches()->size();
+    segments.push_back({{"name", segment->name()->str()},
+                        {"launches", segment->launches()->size()}});
+  }
+  auto kernels = Json::array();
+  for (const fbs::Kernel *kernel : *target.kernels())
+    kernels.push_back({{"name", kernel->name()->str()},
+                       {"op", kernel->op()->str()},
+                       {"scratch_bytes", kernel->scratch_bytes()}});
+  return {{"name", target.name()->str()},
+          {"weight_layout", target.weight_layout()->str()},
+          {"levels", levels},
+          {"launches", launches},
+          {"segments", segments},
+          {"token_arena_bytes", target.token_arena_bytes()},
+          {"logit_row_arena_bytes", target.logit_row_arena_bytes()},
+          {"kernels", kernels}};
+}
+
+Json artifactJson(const Artifact &artifact, bool verified) {
+  const fbs::Plan &plan = artifact.plan();
+  auto segments = Json::array();
+  for (const container::SegmentEntry &entry : artifact.segments())
+    segments.push_back(
+        {{"kind", segmentKindName(entry.kind)},
+         {"offset", entry.offset},
+         {"bytes", entry.bytes},
+         {"xxh3",
+          format("%016llx", static_cast<unsigned long long>(entry.checksum))}});
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> byEncoding;
+  for (const fbs::Weight *weight : *plan.weights()) {
+    auto &[count, bytes] = byEncoding[encodingName(*weight->encoding())];
+    ++count;
+    bytes += weight->size();
+  }
+  auto weights = Json::object();
+  for (const auto &[name, sums] : byEncoding)
+    weights[name] = {{"tensors", sums.first}, {"bytes", sums.second}};
+  auto states = Json::array();
+  for (const fbs::StateGroup *state : *plan.states())
+    states.push_back(
+        {{"name", state->name()->str()},
+         {"layers", state->layers()},
+         {"kv_heads", state->kv_heads()},
+         {"head_dim", state->head_dim()},
+         {"dtype", state->dtype() == fbs::DType::f16 ? "f16" : "f32"},
+         {"window", state->window()},
+         {"block_tokens", state->block_tokens()},
+         {"bytes_per_token", state->layer_block_bytes() * state->layers() /
+                                 state->block_tokens()}});
+  auto targets = Json::array();
+  for (const fbs::Target *target : *plan.targets())
+    targets.push_back(targetJson(*target));
+  Json report = {{"path", artifact.path()},
+                 {"bytes", artifact.fileBytes()},
+                 {"format_version", artifact.formatVersion()},
+                 {"kernel_abi", plan.abi_version()},
+                 {"checksums", verified ? "verified" : "all but the weights"},
+                 {"segments", segments},
+                 {"model", modelJson(*plan.model())},
+                 {"weights", weights},
+                 {"weights_bytes", plan.weights_bytes()},
+                 {"states", states},
+                 {"targets", targets}};
+  if (const fbs::Provenance *origin = plan.provenance()) {
+    auto inputs = Json::array();
+    if (origin->inputs())
+      for (const fbs::InputFile *input : *origin->inputs())
+        inputs.push_back({{"path", textOf(input->path())},
+                          {"size", input->size()},
+                          {"xxh3", textOf(input->xxh3())}});
+    report["provenance"] = {{"compiler", textOf(origin->compiler())},
+                            {"pipeline", textOf(origin->pipeline())},
+                            {"inputs", inputs}};
+  }
+  auto ledger = artifact.segment(container::SegmentKind::Ledger);
+  if (!ledger.empty()) {
+    Json parsed = Json::parse(ledger.begin(), ledger.end(), nullptr, false);
+    if (!parsed.is_discarded())
+      report["ledger"] = parsed;
+  }
+  return report;
+}
+
+void printLayers(const fbs::ModelInfo &model) {
+  // Equal neighbours are told once.
+  const auto &layers = *model.layers();
+  for (std::uint32_t i = 0; i < layers.size();) {
+    Json values = layerJson(*layers.Get(i));
+    std::uint32_t end = i + 1;
+    while (end < layers.size() && layerJson(*layers.Get(end)) == values)
+      ++end;
+    const fbs::LayerInfo &layer = *layers.Get(i);
+    std::string range = std::to_string(i);
+    if (end - i > 1)
+      range += "-" + std::to_string(end - 1);
+    std::string encodings;
+    for (const std::string &encoding : listOf(layer.encodings()))
+      encodings += (encodings.empty() ? "" : ", ") + encoding;
+    std::printf("  %-7s %u heads, %u kv, head %u; rope %s theta %g on %u; "
+                "window %s; ffn %u %s%s%s\n          %s\n",
+                range.c_str(), layer.heads(), layer.kv_heads(),
+                layer.head_dim(), textOf(layer.rope_kind()).c_str(),
+                layer.rope_theta(), layer.rotary_dim(),
+                layer.window() ? std::to_string(layer.window()).c_str()
+                               : "none",
+                layer.ffn(), textOf(layer.activation()).c_str(),
+                layer.qk_norm() ? "; qk norm" : "",
+                layer.qkv_bias() ? "; qkv bias" : "", encodings.c_str());
+    i = end;
+  }
+}
+
+void printText(const Artifact &artifact, const Json &report) {
+  const fbs::ModelInfo &model = *artifact.plan().model();
+  std::printf("%s  %s, format %u, kernel ABI %u\n", artifact.path().c_str(),
+              bytesText(double(artifact.fileBytes())).c_str(),
+              artifact.formatVersion(), artifact.plan().abi_version());
+  std::printf("model     %s (%s, %s), %.1f M parameters\n",
+              model.name()->c_str(), model.architecture()->c_str(),
+              model.family()->c_str(), double(model.parameters()) / 1e6);
+  std::printf("          vocab %u, hidden %u, context %u, %s head, %u layers\n",
+              model.vocab(), model.hidden(), model.context(),
+              model.tied_head() ? "tied" : "own", model.layers()->size());
+  std::printf("layers\n");
+  printLayers(model);
+  std::printf("weights\n");
+  for (const auto &[name, sums] : report["weights"].items())
+    std::printf(
+        "  %-12s %5llu tensors  %s\n", name.c_str(),
+        static_cast<unsigned long long>(sums["tensors"].get<std::uint64_t>()),
+        bytesText(double(sums["bytes"].get<std::uint64_t>())).c_str());
+  for (const Json &state : report["states"])
+    std::printf("state     %s: %d layers, %s, %s a token\n",
+                state["name"].get<std::string>().c_str(),
+                state["layers"].get<int>(),
+                state["dtype"].get<std::string>().c_str(),
+                bytesText(state["bytes_per_token"].get<double>()).c_str());
+  for (const Json &target : report["targets"]) {
+    std::printf("target    %s: %d launches, %zu kernels\n",
+                target["name"].get<std::string>().c_str(),
+                target["launches"].get<int>(), target["kernels"].size());
+    for (const Json &level : target["levels"]) {
+      std::string missing;
+      for (const Json &name : level["missing_here"])
+        missing += " " + name.get<std::string>();
+      std::printf("  %-14s %9s  %s\n", level["name"].get<std::string>().c_str(),
+                  bytesText(level["code_bytes"].get<double>()).c_str(),
+                  missing.empty() ? "runs here"
+                                  : ("missing here:" + missing).c_str());
+    }
+  }
+  if (const fbs::Target *target = artifact.target("cpu")) {
+    auto contract = computeContract(artifact.plan(), *target, {});
+    if (contract)
+      std::printf("memory of one sequence\n%s", contract->describe().c_str());
+  }
+  std::printf("segments\n");
+  for (const Json &segment : report["segments"])
+    std::printf("  %-10s %12s  %s\n",
+                segment["kind"].get<std::string>().c_str(),
+                bytesText(segment["bytes"].get<double>()).c_str(),
+                segment["xxh3"].get<std::string>().c_str());
+  std::printf("checksums %s\n", report["checksums"].get<std::string>().c_str());
+  if (report.contains("provenance"))
+    std::printf("made by   %s\n          %s\n",
+                report["provenance"]["compiler"].get<std::string>().c_str(),
+                report["provenance"]["pipeline"].get<std::string>().c_str());
+  if (report.contains("ledger"))
+    std::printf("ledger    %s\n", report["ledger"].dump().c_str());
+}
+
+} // namespace
+
+Status inspect(const InspectFlags &flags) {
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact,
+                         Artifact::open(flags.path, {flags.verify}));
+  Json report = artifactJson(artifact, flags.verify);
+  if (flags.json)
+    std::printf(
+        "%s\n",
+        report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+            .c_str());
+  else
+    printText(artifact, report);
+  return Status::ok();
+}
+
+} // namespace ingot::cli

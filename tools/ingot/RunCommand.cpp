@@ -1,0 +1,118 @@
+// `ingot run`: only generated text goes to standard output; everything about
+// it goes to standard error.
+#include "tools/ingot/ChatLoop.h"
+#include "tools/ingot/Commands.h"
+#include "tools/ingot/Report.h"
+
+#include "runtime/execute/cpu/MachineBandwidth.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace ingot::cli {
+
+EngineOptions ModelFlags::engineOptions() const {
+  EngineOptions options;
+  options.level = level;
+  options.threads = threads;
+  options.context = context;
+  options.verifyChecksums = verify;
+  return options;
+}
+
+SamplingParams SamplingFlags::over(SamplingParams params) const {
+  params.temperature = temperature.value_or(params.temperature);
+  params.topP = topP.value_or(params.topP);
+  params.minP = minP.value_or(params.minP);
+  params.topK = topK.value_or(params.topK);
+  params.repetitionPenalty =
+      repetitionPenalty.value_or(params.repetitionPenalty);
+  params.presencePenalty = presencePenalty.value_or(params.presencePenalty);
+  params.frequencyPenalty = frequencyPenalty.value_or(params.frequencyPenalty);
+  if (seed)
+    params.seed = seed;
+  return params;
+}
+
+namespace {
+
+void printStats(Engine &engine, const GenerateResult &result) {
+  const RequestOutcome &outcome = result.outcome;
+  const OpenTimes &times = engine.openTimes();
+  double decode = outcome.totalSeconds - outcome.firstTokenSeconds;
+  std::size_t later = outcome.tokens.empty() ? 0 : outcome.tokens.size() - 1;
+  const Colour &c = errorColour();
+  std::fprintf(stderr,
+               "%slevel %s, %d threads; open %.1f ms, memory %.1f ms\n"
+               "prompt %d tokens, first token after %.1f ms (%.1f tokens/s)\n"
+               "output %zu tokens, %.1f tokens/s; finish: %s; seed %llu%s\n",
+               c.dim, engine.level().c_str(), engine.pool().numWorkers(),
+               times.openSeconds * 1e3, times.memorySeconds * 1e3,
+               outcome.promptTokens, outcome.firstTokenSeconds * 1e3,
+               outcome.promptTokens / outcome.firstTokenSeconds,
+               outcome.tokens.size(), decode > 0 ? double(later) / decode : 0.0,
+               finishReasonName(outcome.reason),
+               static_cast<unsigned long long>(outcome.seed), c.off);
+  std::fprintf(stderr, "%s", engine.contract().describe().c_str());
+}
+
+} // namespace
+
+Status run(const RunFlags &flags) {
+  RunFlags input = flags;
+  bool isInteractive = flags.chat && !flags.prompt;
+  if (!flags.chat && !flags.prompt) {
+    if (::isatty(STDIN_FILENO))
+      return Status::invalid(
+          "no prompt: give -p TEXT, --chat, or a prompt on standard input");
+    INGOT_ASSIGN_OR_RETURN(input.prompt, readAll("-"));
+  }
+  INGOT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::open(flags.model.path, flags.model.engineOptions()));
+  double bandwidth = 0;
+  if (flags.profile) {
+    INGOT_ASSIGN_OR_RETURN(bandwidth, measureReadBandwidth(engine->pool()));
+    engine->executor().setProfiling(true);
+  }
+  GenerateRequest request;
+  request.sampling = flags.sampling.over(defaultSampling(engine->model()));
+  request.maxTokens = flags.maxTokens;
+  request.stop = flags.stop;
+  request.ignoreEos = flags.ignoreEos;
+  request.onText = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+    return !isInterrupted();
+  };
+  auto onResult = [&](const GenerateResult &result) {
+    if (flags.stats)
+      printStats(*engine, result);
+  };
+  InterruptScope interrupts;
+  Status status;
+  if (flags.chat) {
+    ChatOptions options;
+    options.system = flags.system;
+    options.firstMessage = input.prompt;
+    options.isInteractive = isInteractive;
+    status = chatLoop(*engine, request, options, onResult);
+  } else {
+    request.prompt = input.prompt;
+    auto result = engine->generate(std::move(request));
+    if (!result)
+      return result.status();
+    // A terminal wants its prompt on a new line; a pipe wants the text alone.
+    if (::isatty(STDOUT_FILENO))
+      std::fputc('\n', stdout);
+    onResult(*result);
+  }
+  if (flags.profile)
+    std::fprintf(stderr, "memory reads at %.1f GB/s here\n%s", bandwidth / 1e9,
+                 profileTable(engine->executor().profile(), bandwidth).c_str());
+  if (std::fflush(stdout) != 0)
+    return Status::io("standard output: cannot write");
+  return status;
+}
+
+} // namespace ingot::cli

@@ -1,0 +1,257 @@
+// The `ingot` program: parses the command line, calls a command, prints the
+// status. Nothing is decided here.
+#include "tools/ingot/Commands.h"
+#include "tools/ingot/Report.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+namespace ingot::cli {
+
+int exitCode(const Status &status) {
+  switch (status.code()) {
+  case StatusCode::Ok:
+    return kOk;
+  case StatusCode::InvalidInput:
+  case StatusCode::NotFound:
+  case StatusCode::OutOfMemory:
+    return kBadInput;
+  case StatusCode::Unsupported:
+    return kUnsupported;
+  case StatusCode::IoError:
+    return kIoError;
+  case StatusCode::Internal:
+    return kInternal;
+  }
+  return kInternal;
+}
+
+namespace {
+
+void addModel(CLI::App *app, ModelFlags &flags) {
+  app->add_option("model", flags.path, "The artifact, model.ingot")->required();
+  app->add_option("--threads", flags.threads,
+                  "Worker threads [from affinity and control group]")
+      ->check(CLI::Range(1, 1024));
+  app->add_option("--level", flags.level,
+                  "Level of native code [the best that this machine runs]");
+  app->add_flag("--verify", flags.verify,
+                "Compare the weights' checksum before anything else");
+}
+
+void addContext(CLI::App *app, ModelFlags &flags) {
+  app->add_option("--context", flags.context,
+                  "Tokens of prompt and output together [the model's, at most "
+                  "4096]")
+      ->check(CLI::PositiveNumber);
+}
+
+void addSampling(CLI::App *app, SamplingFlags &flags) {
+  const char *group = "Sampling (the model's own defaults where not given)";
+  app->add_option("--temperature", flags.temperature,
+                  "0: always the most likely token")
+      ->group(group);
+  app->add_option("--top-k", flags.topK, "Only the k most likely; 0: all")
+      ->group(group);
+  app->add_option("--top-p", flags.topP,
+                  "Only the most likely that together reach p")
+      ->group(group);
+  app->add_option("--min-p", flags.minP,
+                  "Only those at least this share as likely as the top")
+      ->group(group);
+  app->add_option("--repetition-penalty", flags.repetitionPenalty,
+                  "Above 1: less of what prompt and output hold")
+      ->group(group);
+  app->add_option("--presence-penalty", flags.presencePenalty,
+                  "Taken off tokens that the output holds")
+      ->group(group);
+  app->add_option("--frequency-penalty", flags.frequencyPenalty,
+                  "Taken off tokens for each time in the output")
+      ->group(group);
+  app->add_option("--seed", flags.seed,
+                  "The same seed gives the same text [fresh]")
+      ->group(group);
+}
+
+// Does the argument name an artifact, by its first bytes? Anything else that
+// tokenize and render are given is the compiler's to read.
+bool isArtifact(const char *path) {
+  char magic[sizeof container::kMagic] = {};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(magic, sizeof magic) &&
+         std::memcmp(magic, container::kMagic, sizeof magic) == 0;
+}
+
+bool isForCompiler(int argc, char **argv) {
+  if (argc < 2)
+    return false;
+  std::string command = argv[1];
+  if (command == "compile")
+    return true;
+  if (command != "tokenize" && command != "render")
+    return false;
+  // The model is the one argument that names a file or folder and no option.
+  return argc > 2 && argv[2][0] != '-' && !isArtifact(argv[2]) &&
+         std::ifstream(argv[2]).good();
+}
+
+int report(const Status &status) {
+  if (!status.isOk()) {
+    const Colour &c = errorColour();
+    std::fprintf(stderr, "%singot: %s%s\n", c.red, status.message().c_str(),
+                 c.off);
+  }
+  return exitCode(status);
+}
+
+int main(int argc, char **argv) {
+  if (isForCompiler(argc, argv))
+    return report(runCompiler(argc, argv));
+
+  CLI::App app("Ingot compiles a language model into one file and runs it.\n"
+               "\n"
+               "  ingot compile ./Model -o model.ingot --quantize int8\n"
+               "  ingot run model.ingot -p \"Once upon a time\"\n"
+               "  ingot run model.ingot --chat\n"
+               "  ingot inspect model.ingot\n"
+               "  ingot bench model.ingot\n"
+               "  ingot eval model.ingot --text held-out.txt\n"
+               "\n"
+               "`ingot COMMAND --help` tells the rest.",
+               "ingot");
+  app.set_version_flag("--version", "ingot " INGOT_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 done; 1 wrong use; 2 bad input; 3 not supported; "
+             "4 the system refused; 5 a fault of ingot itself.");
+  Status status;
+
+  RunFlags runFlags;
+  CLI::App *run = app.add_subcommand("run", "Generate text");
+  addModel(run, runFlags.model);
+  addContext(run, runFlags.model);
+  run->add_option("-p,--prompt", runFlags.prompt,
+                  "The text to go on from; with --chat, one message. Without "
+                  "-p and --chat the prompt is read from standard input");
+  run->add_flag("--chat", runFlags.chat,
+                "Converse, through the model's own template");
+  run->add_option("--system", runFlags.system, "A system message, for --chat")
+      ->needs("--chat");
+  run->add_option("--max-tokens", runFlags.maxTokens,
+                  "Most tokens of output [to the end of the context]")
+      ->check(CLI::NonNegativeNumber);
+  run->add_option("--stop", runFlags.stop,
+                  "End where the output holds this text; may be repeated")
+      ->allow_extra_args(false);
+  run->add_flag("--ignore-eos", runFlags.ignoreEos,
+                "Do not end at the model's end-of-text tokens");
+  run->add_flag("--stats", runFlags.stats,
+                "Tell times, speed and memory on standard error");
+  run->add_flag("--profile", runFlags.profile,
+                "Tell the time, GB/s and share of the memory's speed of each "
+                "kernel on standard error");
+  addSampling(run, runFlags.sampling);
+  run->footer("Only the generated text goes to standard output.");
+  run->callback([&] { status = cli::run(runFlags); });
+
+  InspectFlags inspectFlags;
+  CLI::App *inspect = app.add_subcommand("inspect", "Tell what an artifact is");
+  inspect->add_option("model", inspectFlags.path, "The artifact")->required();
+  inspect->add_flag("--json", inspectFlags.json, "For programs");
+  inspect->add_flag("--verify", inspectFlags.verify,
+                    "Compare the weights' checksum too");
+  inspect->callback([&] { status = cli::inspect(inspectFlags); });
+
+  BenchFlags benchFlags;
+  CLI::App *bench =
+      app.add_subcommand("bench", "Measure speed against this machine's limit");
+  addModel(bench, benchFlags.model);
+  bench->add_option("--prompt", benchFlags.prompts, "Prompt lengths")
+      ->delimiter(',')
+      ->capture_default_str();
+  bench->add_option("--generate", benchFlags.generate, "Tokens of output")
+      ->capture_default_str();
+  bench->add_option("--batch", benchFlags.batches, "Sequences at once")
+      ->delimiter(',')
+      ->capture_default_str();
+  bench->add_flag("--json", benchFlags.json, "For programs");
+  bench->callback([&] { status = cli::bench(benchFlags); });
+
+  EvalFlags evalFlags;
+  CLI::App *eval = app.add_subcommand(
+      "eval", "Measure perplexity, and the distance from another artifact");
+  addModel(eval, evalFlags.model);
+  eval->add_option("--text", evalFlags.textFile, "The text, UTF-8")->required();
+  eval->add_option("--against", evalFlags.against,
+                   "The artifact to compare with, of the same vocabulary: KL "
+                   "divergence and top-1 agreement from it to the model");
+  eval->add_option("--window", evalFlags.window, "Tokens of one window")
+      ->capture_default_str();
+  eval->add_option("--max-tokens", evalFlags.maxTokens,
+                   "Only so many tokens of the text [all]");
+  eval->add_flag("--json", evalFlags.json, "For programs");
+  eval->callback([&] { status = cli::eval(evalFlags); });
+
+  // Only for the list of commands: its arguments are the compiler's.
+  app.add_subcommand("compile", "Compile a model (a Hugging Face folder, a "
+                                "GGUF or an ONNX file) into an artifact");
+
+  TokenizeFlags tokenizeFlags;
+  CLI::App *tokenize = app.add_subcommand(
+      "tokenize",
+      "Texts to ids, a line each on standard input, JSON lines out");
+  tokenize->add_option("MODEL", tokenizeFlags.path, "The artifact or model")
+      ->required();
+  tokenize->add_flag("--no-special", tokenizeFlags.noSpecial,
+                     "Leave out the special tokens around a text (BOS)");
+  CLI::Option *decode = tokenize->add_flag(
+      "--decode", tokenizeFlags.decode,
+      "The other way: a JSON list of ids a line, JSON strings out");
+  tokenize
+      ->add_flag("--keep-special", tokenizeFlags.keepSpecial,
+                 "Keep special tokens in decoded text")
+      ->needs(decode);
+  tokenize->add_flag("--json-text", tokenizeFlags.jsonText,
+                     "Lines are JSON strings, so that a text may hold line "
+                     "breaks");
+  tokenize->callback([&] { status = cli::tokenize(tokenizeFlags); });
+
+  RenderFlags renderFlags;
+  CLI::App *render =
+      app.add_subcommand("render", "The prompt that the chat template makes");
+  render->add_option("MODEL", renderFlags.path, "The artifact or model")
+      ->required();
+  render
+      ->add_option("MESSAGES", renderFlags.messagesFile,
+                   "JSON file: a list of messages; - is standard input")
+      ->required();
+  render->add_option("--tools", renderFlags.toolsFile,
+                     "JSON file: a list of tools");
+  render->add_option("--documents", renderFlags.documentsFile,
+                     "JSON file: a list of documents");
+  render->add_option("--kwargs", renderFlags.kwargs,
+                     "JSON object of further variables (chat_template_kwargs)");
+  render->add_option("--template", renderFlags.templateName,
+                     "Template to use, by name");
+  render->add_flag("--no-generation-prompt", renderFlags.noGenerationPrompt,
+                   "Leave out what opens the answer");
+  render->add_flag("--json", renderFlags.json,
+                   "Text with the byte ranges that came from the messages");
+  render->callback([&] { status = cli::render(renderFlags); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  } catch (const std::bad_alloc &) {
+    return report(Status::outOfMemory("memory ran out"));
+  }
+  return report(status);
+}
+
+} // namespace
+} // namespace ingot::cli
+
+int main(int argc, char **argv) { return ingot::cli::main(argc, argv); }

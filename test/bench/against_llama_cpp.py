@@ -160,7 +160,7 @@ class Ingot:
     def measure(self):
         single = self.bench("--prompt", "64", "--generate", "64", "--batch", "1")
         many = self.bench("--prompt", "64", "--generate", "32", "--batch", "16")
-        long = self.bench("--prompt", "512", "--generate", "1", "--batch", "1")
+        long = self.bench("--prompt", "512", "--generate", "2", "--batch", "1")
         prompt = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun."
         begin = time.perf_counter()
         self.run("run", self.artifact, "-p", prompt, "--max-tokens", "1", "--temperature", "0")

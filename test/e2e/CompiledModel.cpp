@@ -43,8 +43,8 @@ std::string whyNotCompiled(const std::string &model) {
   return {};
 }
 
-std::string compiledModel(const std::string &model,
-                          const std::string &quantize, const std::string &kv) {
+std::string compiledModel(const std::string &model, const std::string &quantize,
+                          const std::string &kv) {
   static const Folder folder;
   fs::path path = modelPath(model);
   fs::path out = folder.path / (path.filename().string() + "-" + quantize +

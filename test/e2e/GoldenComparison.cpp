@@ -100,13 +100,11 @@ std::vector<Tokens> continueAll(Engine &engine,
     request.sampling.temperature = 0;
     request.maxTokens = lengths[i];
     request.ignoreEos = true;
-    auto id = engine.core().submit(std::move(request),
-                                   [&made, i](const RequestOutcome &done) {
-                                     EXPECT_EQ(done.reason,
-                                               FinishReason::Length)
-                                         << done.status.message();
-                                     made[i] = done.tokens;
-                                   });
+    auto id = engine.core().submit(
+        std::move(request), [&made, i](const RequestOutcome &done) {
+          EXPECT_EQ(done.reason, FinishReason::Length) << done.status.message();
+          made[i] = done.tokens;
+        });
     EXPECT_TRUE(id.isOk()) << id.status().message();
   }
   Status status = engine.runUntilIdle();
@@ -140,9 +138,8 @@ int compareGreedy(Engine &engine, const ModelGoldens &goldens,
       const GoldenGreedy &golden = goldens.greedy[rows[r]];
       std::size_t &step = agreed[rows[r]];
       if (made[r].size() != golden.tokens.size() - step) {
-        ADD_FAILURE() << "prompt " << golden.prompt << ": "
-                      << made[r].size() << " tokens, expected "
-                      << golden.tokens.size() - step;
+        ADD_FAILURE() << "prompt " << golden.prompt << ": " << made[r].size()
+                      << " tokens, expected " << golden.tokens.size() - step;
         return flips;
       }
       auto [ours, theirs] =
@@ -177,9 +174,10 @@ GoldenModel smallModel(const std::string &name) {
 void expectWeights(const GoldenModel &model, const std::string &sha256) {
   auto ours = weightsSha256(model.path);
   ASSERT_TRUE(ours.isOk()) << ours.status().message();
-  ASSERT_EQ(*ours, sha256)
-      << "The goldens of " << model.name << " were made with other weights than "
-      << model.path << " holds: run test/e2e/goldens/make_goldens.py.";
+  ASSERT_EQ(*ours, sha256) << "The goldens of " << model.name
+                           << " were made with other weights than "
+                           << model.path
+                           << " holds: run test/e2e/goldens/make_goldens.py.";
 }
 
 std::vector<std::vector<float>> scoreTokens(Engine &engine,
@@ -225,10 +223,10 @@ void compareWithTransformers(const GoldenModel &model) {
   for (const Tokens &prompt : goldens->prompts)
     options.context = std::max(options.context, std::int32_t(prompt.size()));
   for (const GoldenGreedy &golden : goldens->greedy)
-    options.context =
-        std::max(options.context,
-                 std::int32_t(goldens->prompts[std::size_t(golden.prompt)].size() +
-                              golden.tokens.size()));
+    options.context = std::max(
+        options.context,
+        std::int32_t(goldens->prompts[std::size_t(golden.prompt)].size() +
+                     golden.tokens.size()));
   auto opened = Engine::open(path, options);
   ASSERT_TRUE(opened.isOk()) << opened.status().message();
   Engine &engine = **opened;
@@ -245,8 +243,7 @@ void compareWithTransformers(const GoldenModel &model) {
     if (::testing::Test::HasFatalFailure())
       return;
   }
-  int flips =
-      compareGreedy(engine, *goldens, 2 * (errors.largest + theirs));
+  int flips = compareGreedy(engine, *goldens, 2 * (errors.largest + theirs));
 
   errors.logits.print(model.name, "logits");
   errors.sums.print(model.name, "log sum exp");

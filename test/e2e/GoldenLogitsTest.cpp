@@ -29,8 +29,8 @@ TEST_P(GoldenLogitsTest, agreesWithTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenLogitsTest,
                          ::testing::Values("tiny-llama", "tiny-mistral",
-                                           "tiny-qwen2", "tiny-qwen3",
-                                           "target", "draft"),
+                                           "tiny-qwen2", "tiny-qwen3", "target",
+                                           "draft"),
                          [](const auto &info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -102,10 +102,9 @@ Status check(const ModelGoldens &goldens, const std::string &name) {
 Result<ModelGoldens> readGoldens(const std::string &model) {
   std::string name = model + ".json";
   INGOT_ASSIGN_OR_RETURN(json file, readJson(name));
-  INGOT_ASSIGN_OR_RETURN(
-      auto promptFile, guarded<std::string>(name, [&] {
-        return file.at("promptFile").get<std::string>();
-      }));
+  INGOT_ASSIGN_OR_RETURN(auto promptFile, guarded<std::string>(name, [&] {
+                           return file.at("promptFile").get<std::string>();
+                         }));
   INGOT_ASSIGN_OR_RETURN(json prompts, readJson(promptFile));
   INGOT_ASSIGN_OR_RETURN(auto goldens, guarded<ModelGoldens>(name, [&] {
                            ModelGoldens read = goldensOf(file);

@@ -21,8 +21,8 @@ constexpr std::int32_t kWindow = 512;
 
 // An engine that scores one window a step; null, with a failure, on an error.
 std::unique_ptr<Engine> open(const GoldenModel &model,
-                             const std::string &quantize,
-                             const std::string &kv, std::int32_t window) {
+                             const std::string &quantize, const std::string &kv,
+                             std::int32_t window) {
   std::string path = compiledModel(model.path, quantize, kv);
   if (path.empty())
     return nullptr;
@@ -59,8 +59,7 @@ std::vector<Tokens> windowsOf(Engine &engine, const std::string &text,
 double negativeLogLikelihood(const Tokens &window, const Rows &rows) {
   double sum = 0;
   for (std::size_t i = 1; i < window.size(); ++i)
-    sum += logSumExp(rows[i - 1]) -
-           double(rows[i - 1][std::size_t(window[i])]);
+    sum += logSumExp(rows[i - 1]) - double(rows[i - 1][std::size_t(window[i])]);
   return sum;
 }
 
@@ -95,8 +94,8 @@ void comparePerplexity(const GoldenModel &model, const std::string &text) {
 
   auto engine = open(model, "f32", "f32", golden->window);
   ASSERT_TRUE(engine);
-  auto windows = windowsOf(*engine, text, golden->window,
-                           std::size_t(golden->windows));
+  auto windows =
+      windowsOf(*engine, text, golden->window, std::size_t(golden->windows));
   ASSERT_EQ(windows.size(), std::size_t(golden->windows));
   double sum = 0, worst = 0;
   for (std::size_t w = 0; w < windows.size(); ++w) {

@@ -16,7 +16,8 @@ protected:
   void SetUp() override {
     const char *path = std::getenv("INGOT_SMOLLM2");
     if (!path)
-      GTEST_SKIP() << "INGOT_SMOLLM2 does not name SmolLM2-135M-Instruct's GGUF";
+      GTEST_SKIP()
+          << "INGOT_SMOLLM2 does not name SmolLM2-135M-Instruct's GGUF";
     model_ = {"smollm2-135m-instruct", path};
   }
 

@@ -195,8 +195,8 @@ int main(int argc, char **argv) {
   eval->callback([&] { status = cli::eval(evalFlags); });
 
   // Only for the list of commands: its arguments are the compiler's.
-  app.add_subcommand("compile", "Compile a model (a Hugging Face folder, a "
-                                "GGUF or an ONNX file) into an artifact");
+  app.add_subcommand("compile", "Compile a model (a Hugging Face folder or a "
+                                "GGUF file) into an artifact");
 
   TokenizeFlags tokenizeFlags;
   CLI::App *tokenize = app.add_subcommand(

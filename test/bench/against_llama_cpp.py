@@ -8,10 +8,11 @@ Needs the Python package llama-cpp-python, built with native flags
 (CMAKE_ARGS=-DGGML_NATIVE=ON, --no-binary llama-cpp-python), and numpy.
 
 Method. MODEL.gguf is requantised by llama.cpp itself to Q8_0 and to Q4_0 (all
-tensors of two dimensions, `pure`), and Ingot compiles those same two files with
-`--quantize none`, so both sides read the same blocks. A round runs one side and
-then the other, the order alternating; what is reported is the median over the
-rounds of the ratio within a round, with the smallest and largest. llama.cpp
+layers; the table at eight bits in both, as it does for tied heads). Ingot compiles
+those same two files: with `--quantize none`, so that both sides read the same
+blocks, and the Q8_0 file also with its own `--quantize int8`. A round runs every
+side, the order alternating; what is reported is the median over the rounds of the
+ratio within a round, with the smallest and largest. llama.cpp
 runs with each of its settings (flash attention on and off); the better median of
 each measure is its figure. Its prompt and generation run through the C API
 (`llama_decode`), without sampling and without Python in the loop's inside;
@@ -188,6 +189,25 @@ def requantise(source, target, kind):
         sys.exit(f"llama.cpp cannot requantise {source} to {kind}")
 
 
+def compare(rounds, ours, title, quiet):
+    """Medians of both sides and the ratio within a round, for every measure."""
+    result = {}
+    for measure in ("decode", "decode16", "prefill", "start"):
+        def median(side):
+            return statistics.median(r[side][measure] for r in rounds)
+        choose = min if measure == "start" else max
+        best = choose(("plain", "flash"), key=median)
+        ratios = [r[ours][measure] / r[best][measure] for r in rounds]
+        row = result[measure] = {
+            "ingot": median(ours), "llama_cpp": median(best), "setting": best,
+            "ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
+        if not quiet:
+            print(f"{title:9s} {measure:9s} ingot {row['ingot']:9.3f}  llama.cpp "
+                  f"{row['llama_cpp']:9.3f} ({best})  ratio {row['ratio']:.2f} "
+                  f"[{row['low']:.2f}, {row['high']:.2f}]", flush=True)
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=pathlib.Path)
@@ -212,37 +232,25 @@ def main():
 
     for kind in ("Q8_0", "Q4_0"):
         gguf = arguments.work / f"{kind}.gguf"
-        artifact = arguments.work / f"{kind}.ingot"
         if not gguf.exists():
             requantise(arguments.model, gguf, kind)
-        subprocess.run([arguments.ingot, "compile", gguf, "-o", artifact, "--quantize", "none"],
-                       check=True, capture_output=True)
-        ours = Ingot(arguments.ingot, artifact, arguments.threads)
+        ours = {}
+        for quantize in ("none", "int8") if kind == "Q8_0" else ("none",):
+            artifact = arguments.work / f"{kind}-{quantize}.ingot"
+            subprocess.run([arguments.ingot, "compile", gguf, "-o", artifact, "--quantize",
+                            quantize], check=True, capture_output=True)
+            ours[quantize] = Ingot(arguments.ingot, artifact, arguments.threads)
         peers = {flash: LlamaCpp(gguf, arguments.threads, flash) for flash in (False, True)}
-        ours.measure()
+        ours["none"].measure()
         rounds = []
         for index in range(arguments.rounds):
-            sides = [("ingot", ours), ("plain", peers[False]), ("flash", peers[True])]
+            sides = [*ours.items(), ("plain", peers[False]), ("flash", peers[True])]
             if index % 2:
                 sides.reverse()
             rounds.append({name: side.measure() for name, side in sides})
-        result = {}
-        for measure in ("decode", "decode16", "prefill", "start"):
-            def median(side):
-                return statistics.median(r[side][measure] for r in rounds)
-            lower_is_better = measure == "start"
-            best = min(("plain", "flash"), key=median) if lower_is_better else \
-                max(("plain", "flash"), key=median)
-            ratios = [r["ingot"][measure] / r[best][measure] for r in rounds]
-            result[measure] = {
-                "ingot": median("ingot"), "llama_cpp": median(best), "setting": best,
-                "ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
-            if not arguments.json:
-                row = result[measure]
-                print(f"{kind} {measure:9s} ingot {row['ingot']:9.3f}  llama.cpp "
-                      f"{row['llama_cpp']:9.3f} ({best})  ratio {row['ratio']:.2f} "
-                      f"[{row['low']:.2f}, {row['high']:.2f}]")
-        report["results"][kind] = result
+        for quantize in ours:
+            report["results"][f"{kind} {quantize}"] = compare(
+                rounds, quantize, f"{kind} {quantize}", arguments.json)
     if arguments.json:
         print(json.dumps(report, indent=1))
 

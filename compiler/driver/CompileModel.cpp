@@ -92,6 +92,9 @@ private:
     if (request.from)
       return Status::invalid(
           "a first phase can be named for an .mlir stage only");
+    if (!request.sourceFolder.empty())
+      return Status::invalid(
+          "a source folder can be named for an .mlir stage only");
     INGOT_ASSIGN_OR_RETURN(ModelSpec spec, importModel(request.modelPath));
     LmBuildOptions build;
     build.context = request.options.context.value_or(0);
@@ -259,6 +262,8 @@ private:
 
 void prepareContext(MLIRContext &context) {
   context.disableMultithreading();
+  // A diagnostic that also printed its operation would print the whole model.
+  context.printOpOnDiagnostic(false);
   context.loadDialect<lm::LmDialect, plan::PlanDialect>();
   static std::once_flag registered; // the registry of passes is the process's
   std::call_once(registered, [] {

@@ -1,8 +1,12 @@
 #include "compiler/driver/CompileOptions.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "runtime/text/Utf8.h"
 
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
 
 namespace ingot {
 namespace {
@@ -84,6 +88,46 @@ Status readKey(const std::string &key, const Json &value,
       "skip, pipelines)");
 }
 
+// The parser of pass options never returns from a bracket or quote that is not
+// closed, so none gets that far.
+Status checkClosed(const std::string &what, const std::string &text) {
+  std::string open; // the closing characters that are still to come
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (std::size_t kind = std::string("([{").find(c);
+        kind != std::string::npos) {
+      open.push_back(")]}"[kind]);
+    } else if (c == ')' || c == ']' || c == '}') {
+      if (open.empty() || open.back() != c)
+        return Status::invalid(what + " \"" + text + "\": \"" + c +
+                               "\" at byte " + std::to_string(i) +
+                               " closes nothing");
+      open.pop_back();
+    } else if (c == '"' || c == '\'') {
+      i = text.find(c, i + 1);
+      if (i == std::string::npos)
+        return Status::invalid(what + " \"" + text +
+                               "\": a quote is not closed");
+    }
+  }
+  if (!open.empty())
+    return Status::invalid(what + " \"" + text + "\": \"" + open.back() +
+                           "\" is missing");
+  return Status::ok();
+}
+
+// A name is printed: one line of text.
+Status checkName(const std::string &name) {
+  if (name.empty())
+    return Status::invalid("name \"\": is empty");
+  if (findInvalidUtf8(name) != std::string::npos)
+    return Status::invalid("name: is not valid UTF-8");
+  for (unsigned char c : name)
+    if (c < 0x20 || c == 0x7f)
+      return Status::invalid("name: holds a control character");
+  return Status::ok();
+}
+
 } // namespace
 
 std::optional<Phase> phaseByName(const std::string &name) {
@@ -134,7 +178,7 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
   if (options.levels)
     phases.levels = *options.levels;
   if (std::string target = options.target.value_or("cpu"); target != "cpu")
-    return Status::unsupported("target \"" + target + "\" (cpu)");
+    return Status::unsupported("target \"" + target + "\": expected cpu");
   if (options.kv && *options.kv != "f16" && *options.kv != "f32")
     return Status::invalid("kv \"" + *options.kv + "\": expected f16 or f32");
   if (options.context && *options.context <= 0)
@@ -149,11 +193,27 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
                      "quote")
                : Status::ok();
   };
-  INGOT_RETURN_IF_ERROR(check("table", phases.table));
-  for (const std::string &word : phases.skip)
+  static const char *const tables[] = {"auto", "none", "f32", "f16",
+                                       "bf16", "int8", "int4"};
+  if (std::find(std::begin(tables), std::end(tables), phases.table) ==
+      std::end(tables))
+    return Status::invalid(
+        "table \"" + phases.table +
+        "\": expected auto, none, f32, f16, bf16, int8 or int4");
+  if (options.name)
+    INGOT_RETURN_IF_ERROR(checkName(*options.name));
+  if (options.levels && options.levels->empty())
+    return Status::invalid("levels: expected at least one");
+  for (const std::string &word : phases.skip) {
     INGOT_RETURN_IF_ERROR(check("skip", word));
+    INGOT_RETURN_IF_ERROR(checkClosed("skip", word));
+  }
   for (const std::string &word : phases.levels)
     INGOT_RETURN_IF_ERROR(check("level", word));
+  for (const std::string &word : phases.levels)
+    INGOT_RETURN_IF_ERROR(checkClosed("level", word));
+  for (const auto &[phase, text] : options.pipelines)
+    INGOT_RETURN_IF_ERROR(checkClosed("pipeline of " + phase, text));
   return phases;
 }
 

@@ -1,7 +1,7 @@
 // What a compilation can be told, from flags or from a recipe. A recipe is a
 // JSON object of the same options and, for a phase, the text of its pipeline:
 //
-//   { "quantize": "int4-g64", "table": "i8-g64", "kv": "f16", "context": 2048,
+//   { "quantize": "int4-g64", "table": "int8", "kv": "f16", "context": 2048,
 //     "target": "cpu", "levels": ["x86-64-v3"], "skip": ["layer.0.*"],
 //     "pipelines": { "fuse": "fuse-quantize,fuse-epilogues" } }
 //

@@ -111,19 +111,4 @@ Result<ChatTemplateSet> TextModel::templates() const {
   return ChatTemplateSet::fromNamed(templates_);
 }
 
-static std::optional<std::string> spelling(const Tokenizer &tokenizer,
-                                           std::optional<int32_t> id) {
-  if (!id)
-    return std::nullopt;
-  Result<std::string_view> bytes = tokenizer.tokenBytes(*id);
-  return bytes ? std::optional<std::string>(*bytes) : std::nullopt;
-}
-
-std::optional<std::string> TextModel::bosToken() const {
-  return spelling(*tokenizer_, tokenizer_->bosId());
-}
-std::optional<std::string> TextModel::eosToken() const {
-  return spelling(*tokenizer_, tokenizer_->eosId());
-}
-
 } // namespace ingot

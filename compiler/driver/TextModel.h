@@ -20,9 +20,6 @@ public:
   const Tokenizer &tokenizer() const { return *tokenizer_; }
   // Fails where the model has no template.
   Result<ChatTemplateSet> templates() const;
-  // The spellings of the tokens that templates know by name.
-  std::optional<std::string> bosToken() const;
-  std::optional<std::string> eosToken() const;
 
 private:
   TextModel() = default;

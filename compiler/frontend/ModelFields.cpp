@@ -181,10 +181,14 @@ bool readRotary(SpecFields &fields, const BlockDescriptor &block,
     return false;
   }
   bool good = true;
-  if (parameters && !parameters->empty())
+  // Null and {} say nothing; anything else must be an object.
+  auto says = [](const Json *json) {
+    return json && !(json->empty() && !json->is_array());
+  };
+  if (says(parameters))
     good = RotaryReader(fields, "ropeParameters", *parameters, rotary)
                .read(theta, partial);
-  else if (scaling && !scaling->empty())
+  else if (says(scaling))
     good = RotaryReader(fields, "ropeScaling", *scaling, rotary)
                .read(theta, partial);
   good &= readGgufScaling(fields, rotary);

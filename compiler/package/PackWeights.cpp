@@ -5,13 +5,13 @@
 
 #include "compiler/package/HalfFloat.h"
 #include "compiler/package/RoundWeights.h"
+#include "runtime/support/RunOnThreads.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 namespace ingot::package {
 namespace {
@@ -477,12 +477,9 @@ Status WeightPacker::packAll(std::span<std::uint8_t> out,
     statistics.groups += mine.groups;
     statistics.underflowedGroups += mine.underflowedGroups;
   };
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < threads && i * run < layout_.rowTiles; ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
+  const std::uint64_t runs = (layout_.rowTiles + run - 1) / run;
+  runOnThreads(static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)),
+               work);
   return failure;
 }
 

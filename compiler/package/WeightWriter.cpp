@@ -2,6 +2,7 @@
 
 #include "compiler/package/PackWeights.h"
 #include "passes/lower/WeightLayout.h"
+#include "runtime/support/RunOnThreads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 using namespace mlir;
 
@@ -148,13 +148,7 @@ public:
   }
 
   Status run() {
-    unsigned numThreads = std::max(1u, options_.threads);
-    std::vector<std::thread> threads;
-    for (unsigned i = 1; i < numThreads; ++i)
-      threads.emplace_back([this] { work(); });
-    work();
-    for (std::thread &thread : threads)
-      thread.join();
+    runOnThreads(options_.threads, [this] { work(); });
     return failure_;
   }
 

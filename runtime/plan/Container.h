@@ -18,18 +18,18 @@ inline constexpr std::uint64_t kTensorAlignment = 64;
 inline constexpr std::uint32_t kMaxSegments = 64;
 
 enum class SegmentKind : std::uint32_t {
-  Plan = 1,       // FlatBuffer, runtime/plan/plan.fbs
-  Code = 2,       // the levels' ELF objects, each page-aligned
-  Weights = 3,    // packed tensors, page-aligned
-  Tokenizer = 4,  // FlatBuffer, runtime/text/tokenizer.fbs
-  Template = 5,   // JSON list of {name, template}; UTF-8
-  Ledger = 6,     // JSON; accuracy of each lossy step
-  Licence = 7,    // text: licence and model card as found at the source
+  Plan = 1,      // FlatBuffer, runtime/plan/plan.fbs
+  Code = 2,      // the levels' ELF objects, each page-aligned
+  Weights = 3,   // packed tensors, page-aligned
+  Tokenizer = 4, // FlatBuffer, runtime/text/tokenizer.fbs
+  Template = 5,  // JSON list of {name, template}; UTF-8
+  Ledger = 6,    // JSON; accuracy of each lossy step
+  Licence = 7,   // text: licence and model card as found at the source
 };
 
 struct ContainerHeader {
   char magic[8];
-  std::uint32_t version;      // readers refuse a newer major format
+  std::uint32_t version; // readers refuse a newer major format
   std::uint32_t numSegments;
   std::uint64_t fileBytes;
   std::uint64_t tableChecksum; // XXH3-64 of the segment table

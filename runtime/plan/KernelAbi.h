@@ -30,7 +30,8 @@ struct Slice {
   int32_t end;
   int32_t worker; // 0 .. workers-1, names the scratch of this call
   int32_t reserved;
-  void *scratch; // private to the worker, 64-byte aligned, as long as the plan says
+  void *
+      scratch; // private to the worker, 64-byte aligned, as long as the plan says
 };
 static_assert(sizeof(Slice) == 24);
 
@@ -62,9 +63,10 @@ static_assert(sizeof(QuantizedRows) == 24);
 // Weights of a linear operator, packed "r16" (docs/numerics.md). Planes start
 // 64-byte aligned.
 struct PackedWeights {
-  const void *codes;      // [rowTiles, K ...] by encoding
-  const uint16_t *scales; // [rowTiles, groups, 16] float16; null for float encodings
-  const uint16_t *mins;   // [rowTiles, groups, 16] float16; null where symmetric
+  const void *codes; // [rowTiles, K ...] by encoding
+  const uint16_t
+      *scales; // [rowTiles, groups, 16] float16; null for float encodings
+  const uint16_t *mins; // [rowTiles, groups, 16] float16; null where symmetric
 };
 static_assert(sizeof(PackedWeights) == 24);
 
@@ -120,8 +122,9 @@ struct LinearParams {
   QuantizedRows quantized; // for integer encodings
   PackedWeights weights;   // [n, k] packed r16
   const float *bias;       // [n] or null
-  const float *residual;   // [numTokens, residualStride] or null; may equal output
-  float *output;           // [numTokens, outputStride]
+  const float
+      *residual; // [numTokens, residualStride] or null; may equal output
+  float *output; // [numTokens, outputStride]
   int64_t outputStride;
   int64_t residualStride;
   int32_t numTokens;
@@ -155,15 +158,15 @@ static_assert(sizeof(KvLayer) == 24);
 // normalises each head of q and k where weights are given (RMS); rotates q and
 // k; stores q, and writes k and v at the token's position. Items: tokens.
 struct RopeCacheWriteParams {
-  const float *qkv;    // [numTokens, (heads + 2 * kvHeads) * headDim]: q, k, v
-  const float *table;  // rope_table's output [numTokens, rotaryDim]
-  const float *qNorm;  // [headDim] or null
-  const float *kNorm;  // [headDim] or null
-  float *query;        // [numTokens, heads * headDim]
+  const float *qkv;   // [numTokens, (heads + 2 * kvHeads) * headDim]: q, k, v
+  const float *table; // rope_table's output [numTokens, rotaryDim]
+  const float *qNorm; // [headDim] or null
+  const float *kNorm; // [headDim] or null
+  float *query;       // [numTokens, heads * headDim]
   KvLayer cache;
-  const int32_t *blockTable;        // physical blocks of all sequences
-  const SequenceSpan *sequences;    // [numSequences], ordered by firstRow
-  const int32_t *tokenSequence;     // [numTokens] index into sequences
+  const int32_t *blockTable;     // physical blocks of all sequences
+  const SequenceSpan *sequences; // [numSequences], ordered by firstRow
+  const int32_t *tokenSequence;  // [numTokens] index into sequences
   int32_t numSequences;
   int32_t numTokens;
   int32_t heads;
@@ -195,9 +198,9 @@ struct AttentionParams {
   int32_t heads;
   int32_t kvHeads;
   int32_t headDim;
-  int32_t window;  // 0: unlimited
-  float scale;     // of the scores
-  float softCap;   // 0: none
+  int32_t window; // 0: unlimited
+  float scale;    // of the scores
+  float softCap;  // 0: none
 };
 
 // gather_rows: output[r, :] = input[rows[r], :]. Items: rows.

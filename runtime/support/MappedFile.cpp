@@ -11,7 +11,10 @@
 namespace ingot {
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A named pipe without a writer would block without O_NONBLOCK.
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    return Status::notFound(path + ": cannot open: " + std::strerror(errno));
   if (fd < 0)
     return Status::io(path + ": cannot open: " + std::strerror(errno));
   struct stat info;
@@ -22,7 +25,7 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Status::io(path + ": expected a regular file");
+    return Status::invalid(path + ": expected a regular file");
   }
   MappedFile file;
   file.path_ = path;

@@ -12,12 +12,12 @@ namespace ingot {
 
 enum class StatusCode {
   Ok,
-  InvalidInput,  // a file, flag or request that breaks its format or range
-  Unsupported,   // well formed, but not something this build can do
-  NotFound,      // a named thing does not exist
-  IoError,       // the operating system refused; the message holds its text
-  OutOfMemory,   // does not fit the memory contract
-  Internal,      // an invariant of ours is broken
+  InvalidInput, // a file, flag or request that breaks its format or range
+  Unsupported,  // well formed, but not something this build can do
+  NotFound,     // a named thing does not exist
+  IoError,      // the operating system refused; the message holds its text
+  OutOfMemory,  // does not fit the memory contract
+  Internal,     // an invariant of ours is broken
 };
 
 const char *statusCodeName(StatusCode code);

@@ -110,7 +110,9 @@ int runCompile(CompileFlags &flags) {
       return finish(status);
   if (flags.printPipeline) {
     std::printf("%s\n", wholePipelineText(*phases, request.options).c_str());
-    return 0;
+    return finish(std::fflush(stdout) == 0
+                      ? Status::ok()
+                      : Status::io("standard output cannot be written"));
   }
   if (request.modelPath.empty())
     return usage(
@@ -132,6 +134,9 @@ int runCompile(CompileFlags &flags) {
   } else if (request.outputPath.empty() && request.stagesFolder.empty()) {
     return usage("--output is missing (or --save-stages, or --dump-ir-after)");
   }
+
+  if (flags.json && (request.outputPath.empty() || !flags.dumpAfter.empty()))
+    return usage("--json is the summary of an artifact: it needs --output");
 
   ProgressLine progress(::isatty(STDERR_FILENO) &&
                         std::getenv("NO_COLOR") == nullptr);
@@ -187,10 +192,12 @@ Command addCompileCommand(CLI::App &app) {
       "int8, int4-g32, int4-g64, int4-g128");
   command->add_option(
       "--table", options.table,
-      "Encoding of embedding and head (auto: int8 where weights are "
-      "integers)");
-  command->add_option("--skip", options.skip,
-                      "Weights whose encoding stays as it is; may be repeated");
+      "Encoding of embedding and head: auto (default: int8 where weights are "
+      "integers), none, f32, f16, bf16, int8, int4");
+  command
+      ->add_option("--skip", options.skip,
+                   "Weights whose encoding stays as it is; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--kv", options.kv,
                       "Elements of the KV cache: f16 (default), f32");
   command->add_option("--context", options.context,
@@ -200,9 +207,12 @@ Command addCompileCommand(CLI::App &app) {
       "Name of the model (default: that of its folder or file)");
   command->add_option("--target", options.target, "Device: cpu (default)");
   command
-      ->add_option("--levels", options.levels,
-                   "Feature levels to make code for, best first (default: all)")
-      ->delimiter(',');
+      ->add_option(
+          "--levels", options.levels,
+          "Feature levels to make code for, best first, by commas (default: "
+          "all): x86-64-v3, avx512-vnni")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option(
       "--recipe", flags->recipe,
       "JSON file of these options and, by phase, of pipelines; flags "

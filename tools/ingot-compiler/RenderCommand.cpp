@@ -1,10 +1,11 @@
-// `render`: the prompt that the model's chat template makes of messages.
+// `render`: the prompt that the model's chat template makes of messages, by the
+// same code as serving.
 #include "compiler/driver/TextModel.h"
+#include "runtime/engine/ChatPrompt.h"
 #include "tools/ingot-compiler/Commands.h"
 
 #include <nlohmann/json.hpp>
 
-#include <ctime>
 #include <iostream>
 #include <memory>
 
@@ -19,42 +20,22 @@ struct RenderFlags {
   bool json = false;
 };
 
-Result<Json> readJson(const std::string &path) {
-  INGOT_ASSIGN_OR_RETURN(std::string text, readText(path));
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded())
-    return Status::invalid(path + ": is not JSON");
-  return value;
-}
-
 Status runRender(const RenderFlags &flags) {
   INGOT_ASSIGN_OR_RETURN(TextModel model, TextModel::open(flags.path));
   INGOT_ASSIGN_OR_RETURN(ChatTemplateSet templates, model.templates());
-  INGOT_ASSIGN_OR_RETURN(Json messages, readJson(flags.messages));
-  ChatInputs inputs;
-  Json tools, documents, kwargs;
-  inputs.messages = &messages;
+  ChatRequest request;
+  INGOT_ASSIGN_OR_RETURN(request.messagesJson, readText(flags.messages));
   if (!flags.tools.empty()) {
-    INGOT_ASSIGN_OR_RETURN(tools, readJson(flags.tools));
-    inputs.tools = &tools;
+    INGOT_ASSIGN_OR_RETURN(request.toolsJson, readText(flags.tools));
   }
   if (!flags.documents.empty()) {
-    INGOT_ASSIGN_OR_RETURN(documents, readJson(flags.documents));
-    inputs.documents = &documents;
+    INGOT_ASSIGN_OR_RETURN(request.documentsJson, readText(flags.documents));
   }
-  if (!flags.kwargs.empty()) {
-    kwargs = Json::parse(flags.kwargs, nullptr, /*allow_exceptions=*/false);
-    if (!kwargs.is_object())
-      return Status::invalid("--kwargs: expected a JSON object");
-    inputs.kwargs = &kwargs;
-  }
-  inputs.addGenerationPrompt = !flags.noGenerationPrompt;
-  inputs.bosToken = model.bosToken();
-  inputs.eosToken = model.eosToken();
-  std::time_t now = std::time(nullptr);
-  ::localtime_r(&now, &inputs.now);
+  request.templateKwargsJson = flags.kwargs;
+  request.templateName = flags.templateName;
+  request.addGenerationPrompt = !flags.noGenerationPrompt;
   INGOT_ASSIGN_OR_RETURN(Rendered rendered,
-                         templates.render(inputs, flags.templateName));
+                         renderChat(templates, model.tokenizer(), request));
   if (!flags.json) {
     std::cout << rendered.text;
   } else {
@@ -86,7 +67,8 @@ Command addRenderCommand(CLI::App &app) {
       ->add_option("MODEL", flags->path, "Model folder, GGUF file or artifact")
       ->required();
   command
-      ->add_option("MESSAGES", flags->messages, "JSON file: a list of messages")
+      ->add_option("MESSAGES", flags->messages,
+                   "JSON file: a list of messages; - is standard input")
       ->required();
   command->add_option("--tools", flags->tools, "JSON file: a list of tools");
   command->add_option("--documents", flags->documents,

@@ -1,10 +1,12 @@
 // The compiler's program: `ingot compile`, `tokenize` and `render` end here.
 #include "tools/ingot-compiler/Commands.h"
 
+#include "runtime/support/StandardStreams.h"
+
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <sstream>
+#include <iterator>
 
 namespace ingot {
 
@@ -33,19 +35,23 @@ int finish(const Status &status) {
 }
 
 Result<std::string> readText(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Status::notFound(path + ": cannot be opened");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text)
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file)
+      return Status::notFound(path + ": cannot be opened");
+  }
+  std::istream &input = path == "-" ? std::cin : file;
+  std::string text{std::istreambuf_iterator<char>(input), {}};
+  if (input.bad())
     return Status::io(path + ": cannot be read");
-  return std::move(text).str();
+  return text;
 }
 
 } // namespace ingot
 
 int main(int argc, char **argv) {
+  ingot::holdStandardStreams();
   std::ios::sync_with_stdio(false);
   CLI::App app("Ingot's compiler: language models to artifacts");
   app.name("ingot-compiler");
@@ -59,6 +65,14 @@ int main(int argc, char **argv) {
       {"compile", ingot::addCompileCommand(app)},
       {"tokenize", ingot::addTokenizeCommand(app)},
       {"render", ingot::addRenderCommand(app)}};
+  auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(isNamed).empty()) {
+    std::fprintf(stderr,
+                 "error: no command is named \"%s\"\n"
+                 "Run with --help for more information.\n",
+                 argv[1]);
+    return 1;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

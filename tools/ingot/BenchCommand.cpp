@@ -87,17 +87,16 @@ Result<DecodeSpeed> decodeSpeed(Engine &engine, int batch, int promptLength,
 Status bench(const BenchFlags &flags) {
   if (flags.prompts.empty() || flags.batches.empty())
     return Status::invalid("--prompt and --batch need at least one number");
-  for (const auto *list : {&flags.prompts, &flags.batches})
-    if (*std::min_element(list->begin(), list->end()) < 1)
-      return Status::invalid("--prompt and --batch take numbers above 0");
-  if (flags.generate < 2)
-    return Status::invalid("--generate is " + std::to_string(flags.generate) +
-                           ", expected at least 2");
   EngineOptions options = flags.model.engineOptions();
   int longest = *std::max_element(flags.prompts.begin(), flags.prompts.end());
   int shortest = *std::min_element(flags.prompts.begin(), flags.prompts.end());
   int widest = *std::max_element(flags.batches.begin(), flags.batches.end());
-  options.context = std::max(longest + 1, shortest + flags.generate);
+  std::int64_t context = std::max(std::int64_t(longest) + 1,
+                                  std::int64_t(shortest) + flags.generate);
+  if (context > INT32_MAX)
+    return Status::invalid("--prompt and --generate need a context of " +
+                           std::to_string(context) + " tokens");
+  options.context = std::int32_t(context);
   options.sequences = widest;
 
   // From nothing to the first token of a one-token prompt.
@@ -162,7 +161,7 @@ Status bench(const BenchFlags &flags) {
   }
   report["decode"] = decode;
   if (flags.json)
-    std::printf("%s\n", report.dump(1).c_str());
+    std::printf("%s\n", jsonText(report).c_str());
   else
     std::printf("%s", text.c_str());
   return Status::ok();

@@ -2,6 +2,8 @@
 
 #include "tools/ingot/Report.h"
 
+#include "runtime/text/Utf8.h"
+
 #include <nlohmann/json.hpp>
 
 #include <csignal>
@@ -20,6 +22,15 @@ void onInterrupt(int) {
   interrupted = 1;
 }
 
+// JSON has no spelling for other bytes, and a replacement would be a guess.
+Status checkUtf8(const char *what, const std::string &text) {
+  std::size_t offset = findInvalidUtf8(text);
+  if (offset == std::string::npos)
+    return Status::ok();
+  return Status::invalid(std::string(what) + ": byte " +
+                         std::to_string(offset) + " is not valid UTF-8");
+}
+
 } // namespace
 
 bool isInterrupted() { return interrupted != 0; }
@@ -34,6 +45,7 @@ InterruptScope::~InterruptScope() { std::signal(SIGINT, SIG_DFL); }
 Status chatLoop(Engine &engine, const GenerateRequest &base,
                 const ChatOptions &options,
                 const std::function<void(const GenerateResult &)> &onResult) {
+  INGOT_RETURN_IF_ERROR(checkUtf8("system message", options.system));
   auto messages = nlohmann::ordered_json::array();
   if (!options.system.empty())
     messages.push_back({{"role", "system"}, {"content", options.system}});
@@ -55,12 +67,11 @@ Status chatLoop(Engine &engine, const GenerateRequest &base,
         return Status::ok();
       next = std::move(line);
     }
+    INGOT_RETURN_IF_ERROR(checkUtf8("message", *next));
     messages.push_back({{"role", "user"}, {"content", *next}});
     next.reset();
     GenerateRequest request = base;
     request.chat.emplace();
-    // Bytes that are not UTF-8 are refused by the tokenizer's rules, not by
-    // an exception of the writer.
     request.chat->messagesJson =
         messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     interrupted = 0;
@@ -69,7 +80,7 @@ Status chatLoop(Engine &engine, const GenerateRequest &base,
       return result.status();
     if (options.isInteractive || ::isatty(STDOUT_FILENO))
       std::fputc('\n', stdout);
-    std::fflush(stdout);
+    INGOT_RETURN_IF_ERROR(standardOutputStatus());
     messages.push_back({{"role", "assistant"}, {"content", result->text}});
     onResult(*result);
   }

@@ -39,6 +39,8 @@ struct SamplingFlags {
   std::optional<std::int64_t> topK;
   std::optional<std::uint64_t> seed;
   SamplingParams over(SamplingParams defaults) const;
+  // Is a flag given that has an effect only above temperature 0?
+  bool choosesAmongTokens() const { return topP || minP || topK || seed; }
 };
 
 struct RunFlags {

@@ -116,9 +116,6 @@ Status scoreWindow(Engine &engine, Engine *against,
 
 Status eval(const EvalFlags &flags) {
   EngineOptions options = flags.model.engineOptions();
-  if (flags.window < 2)
-    return Status::invalid("--window is " + std::to_string(flags.window) +
-                           ", expected at least 2");
   options.context = flags.window;
   options.stepTokens = kChunk;
   options.logitRows = kChunk;
@@ -187,7 +184,7 @@ Status eval(const EvalFlags &flags) {
     report["top1_agreement"] = agreement;
   }
   if (flags.json) {
-    std::printf("%s\n", report.dump(1).c_str());
+    std::printf("%s\n", jsonText(report).c_str());
     return Status::ok();
   }
   std::printf("perplexity      %.4f  (%lld tokens, %zu windows of %d)\n",

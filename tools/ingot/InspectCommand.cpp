@@ -264,10 +264,7 @@ Status inspect(const InspectFlags &flags) {
                          Artifact::open(flags.path, {flags.verify}));
   Json report = artifactJson(artifact, flags.verify);
   if (flags.json)
-    std::printf(
-        "%s\n",
-        report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-            .c_str());
+    std::printf("%s\n", jsonText(report).c_str());
   else
     printText(artifact, report);
   return Status::ok();

@@ -1,5 +1,7 @@
 #include "tools/ingot/Report.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -35,18 +37,35 @@ Result<std::string> readAll(const std::string &path) {
   bool isInput = path == "-";
   std::FILE *file = isInput ? stdin : std::fopen(path.c_str(), "rb");
   if (!file)
-    return Status::io(path + ": cannot open: " + std::strerror(errno));
+    return Status(errno == ENOENT ? StatusCode::NotFound : StatusCode::IoError,
+                  path + ": cannot open: " + std::strerror(errno));
   std::string text;
   char chunk[1 << 16];
   for (std::size_t got; (got = std::fread(chunk, 1, sizeof chunk, file)) > 0;)
-    text.append(chunk, got);
+    if (text.append(chunk, got).size() > kMaxReadBytes)
+      break;
   bool failed = std::ferror(file) != 0;
   if (!isInput)
     std::fclose(file);
   if (failed)
     return Status::io((isInput ? "standard input" : path) +
                       std::string(": cannot read"));
+  if (text.size() > kMaxReadBytes)
+    return Status::invalid((isInput ? "standard input" : path) +
+                           std::string(": holds more than ") +
+                           bytesText(double(kMaxReadBytes)));
   return text;
+}
+
+std::string jsonText(const nlohmann::ordered_json &value) {
+  return value.dump(1, ' ', false,
+                    nlohmann::ordered_json::error_handler_t::replace);
+}
+
+Status standardOutputStatus() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return Status::io("standard output: cannot write");
+  return Status::ok();
 }
 
 const Colour &errorColour() {

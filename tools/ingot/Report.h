@@ -5,6 +5,9 @@
 #include "runtime/execute/Executor.h"
 #include "runtime/support/Status.h"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,7 +18,14 @@ std::string bytesText(double bytes);         // "1.2 GiB"
 std::string format(const char *pattern, ...) // printf into a string
     __attribute__((format(printf, 1, 2)));
 
-// "-" is standard input.
+// JSON for people and programs; a name that is not UTF-8 does not stop it.
+std::string jsonText(const nlohmann::ordered_json &value);
+
+// Was everything written that went to standard output?
+Status standardOutputStatus();
+
+// "-" is standard input. At most kMaxReadBytes.
+inline constexpr std::size_t kMaxReadBytes = std::size_t(1) << 30;
 Result<std::string> readAll(const std::string &path);
 
 // Escape sequences of standard error, empty where it is not a terminal or

@@ -49,7 +49,9 @@ void printStats(Engine &engine, const GenerateResult &result) {
                c.dim, engine.level().c_str(), engine.pool().numWorkers(),
                times.openSeconds * 1e3, times.memorySeconds * 1e3,
                outcome.promptTokens, outcome.firstTokenSeconds * 1e3,
-               outcome.promptTokens / outcome.firstTokenSeconds,
+               outcome.firstTokenSeconds > 0
+                   ? outcome.promptTokens / outcome.firstTokenSeconds
+                   : 0.0,
                outcome.tokens.size(), decode > 0 ? double(later) / decode : 0.0,
                finishReasonName(outcome.reason),
                static_cast<unsigned long long>(outcome.seed), c.off);
@@ -77,13 +79,19 @@ Status run(const RunFlags &flags) {
   }
   GenerateRequest request;
   request.sampling = flags.sampling.over(defaultSampling(engine->model()));
+  if (request.sampling.temperature == 0 && flags.sampling.choosesAmongTokens())
+    std::fprintf(stderr,
+                 "ingot: note: temperature is 0%s, so the most likely "
+                 "token is taken: seed, top-k, top-p and min-p change "
+                 "nothing\n",
+                 flags.sampling.temperature ? "" : ", the model's default");
   request.maxTokens = flags.maxTokens;
   request.stop = flags.stop;
   request.ignoreEos = flags.ignoreEos;
   request.onText = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
-    return !isInterrupted();
+    return !isInterrupted() && !std::ferror(stdout);
   };
   auto onResult = [&](const GenerateResult &result) {
     if (flags.stats)
@@ -110,8 +118,6 @@ Status run(const RunFlags &flags) {
   if (flags.profile)
     std::fprintf(stderr, "memory reads at %.1f GB/s here\n%s", bandwidth / 1e9,
                  profileTable(engine->executor().profile(), bandwidth).c_str());
-  if (std::fflush(stdout) != 0)
-    return Status::io("standard output: cannot write");
   return status;
 }
 

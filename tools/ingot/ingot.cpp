@@ -3,11 +3,16 @@
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 
+#include "runtime/support/StandardStreams.h"
+
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 
 namespace ingot::cli {
 
@@ -31,6 +36,23 @@ int exitCode(const Status &status) {
 
 namespace {
 
+// A whole number from `least` that fits the flag's type. CLI11's own reading
+// wraps negative numbers and clips large ones.
+template <typename Integer> CLI::Validator wholeFrom(Integer least) {
+  return CLI::Validator(
+      [least](std::string &text) -> std::string {
+        Integer value;
+        const char *end = text.data() + text.size();
+        auto [stop, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && stop == end && value >= least)
+          return {};
+        return "\"" + text + "\": expected a whole number from " +
+               std::to_string(least) + " to " +
+               std::to_string(std::numeric_limits<Integer>::max());
+      },
+      "");
+}
+
 void addModel(CLI::App *app, ModelFlags &flags) {
   app->add_option("model", flags.path, "The artifact, model.ingot")->required();
   app->add_option("--threads", flags.threads,
@@ -46,7 +68,7 @@ void addContext(CLI::App *app, ModelFlags &flags) {
   app->add_option("--context", flags.context,
                   "Tokens of prompt and output together [the model's, at most "
                   "4096]")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeFrom<std::int32_t>(1));
 }
 
 void addSampling(CLI::App *app, SamplingFlags &flags) {
@@ -55,6 +77,7 @@ void addSampling(CLI::App *app, SamplingFlags &flags) {
                   "0: always the most likely token")
       ->group(group);
   app->add_option("--top-k", flags.topK, "Only the k most likely; 0: all")
+      ->check(wholeFrom(std::numeric_limits<std::int64_t>::min()))
       ->group(group);
   app->add_option("--top-p", flags.topP,
                   "Only the most likely that together reach p")
@@ -73,12 +96,16 @@ void addSampling(CLI::App *app, SamplingFlags &flags) {
       ->group(group);
   app->add_option("--seed", flags.seed,
                   "The same seed gives the same text [fresh]")
+      ->check(wholeFrom<std::uint64_t>(0))
       ->group(group);
 }
 
 // Does the argument name an artifact, by its first bytes? Anything else that
 // tokenize and render are given is the compiler's to read.
 bool isArtifact(const char *path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return false;
   char magic[sizeof container::kMagic] = {};
   std::ifstream file(path, std::ios::binary);
   return file.read(magic, sizeof magic) &&
@@ -93,9 +120,16 @@ bool isForCompiler(int argc, char **argv) {
     return true;
   if (command != "tokenize" && command != "render")
     return false;
-  // The model is the one argument that names a file or folder and no option.
-  return argc > 2 && argv[2][0] != '-' && !isArtifact(argv[2]) &&
-         std::ifstream(argv[2]).good();
+  // The model is the first argument that is neither a flag nor a flag's value.
+  int model = 2;
+  for (; model < argc && argv[model][0] == '-'; ++model)
+    for (const char *flag :
+         {"--tools", "--documents", "--kwargs", "--template"})
+      if (std::strcmp(argv[model], flag) == 0)
+        ++model;
+  std::error_code error;
+  return model < argc && std::filesystem::exists(argv[model], error) &&
+         !isArtifact(argv[model]);
 }
 
 int report(const Status &status) {
@@ -108,6 +142,7 @@ int report(const Status &status) {
 }
 
 int main(int argc, char **argv) {
+  holdStandardStreams();
   if (isForCompiler(argc, argv))
     return report(runCompiler(argc, argv));
 
@@ -141,7 +176,7 @@ int main(int argc, char **argv) {
       ->needs("--chat");
   run->add_option("--max-tokens", runFlags.maxTokens,
                   "Most tokens of output [to the end of the context]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(wholeFrom<std::int64_t>(0));
   run->add_option("--stop", runFlags.stop,
                   "End where the output holds this text; may be repeated")
       ->allow_extra_args(false);
@@ -170,11 +205,14 @@ int main(int argc, char **argv) {
   addModel(bench, benchFlags.model);
   bench->add_option("--prompt", benchFlags.prompts, "Prompt lengths")
       ->delimiter(',')
+      ->check(wholeFrom(1))
       ->capture_default_str();
   bench->add_option("--generate", benchFlags.generate, "Tokens of output")
+      ->check(wholeFrom(2))
       ->capture_default_str();
   bench->add_option("--batch", benchFlags.batches, "Sequences at once")
       ->delimiter(',')
+      ->check(wholeFrom(1))
       ->capture_default_str();
   bench->add_flag("--json", benchFlags.json, "For programs");
   bench->callback([&] { status = cli::bench(benchFlags); });
@@ -188,9 +226,11 @@ int main(int argc, char **argv) {
                    "The artifact to compare with, of the same vocabulary: KL "
                    "divergence and top-1 agreement from it to the model");
   eval->add_option("--window", evalFlags.window, "Tokens of one window")
+      ->check(wholeFrom(2))
       ->capture_default_str();
   eval->add_option("--max-tokens", evalFlags.maxTokens,
-                   "Only so many tokens of the text [all]");
+                   "Only so many tokens of the text [all]")
+      ->check(wholeFrom<std::int64_t>(2));
   eval->add_flag("--json", evalFlags.json, "For programs");
   eval->callback([&] { status = cli::eval(evalFlags); });
 
@@ -241,14 +281,23 @@ int main(int argc, char **argv) {
                    "Text with the byte ranges that came from the messages");
   render->callback([&] { status = cli::render(renderFlags); });
 
+  auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(isNamed).empty()) {
+    std::fprintf(stderr,
+                 "ingot: no command is named \"%s\"\n"
+                 "Run with --help for more information.\n",
+                 argv[1]);
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    int code = app.exit(error) == 0 ? kOk : kUsage;
+    return code == kOk ? report(standardOutputStatus()) : code;
   } catch (const std::bad_alloc &) {
     return report(Status::outOfMemory("memory ran out"));
   }
-  return report(status);
+  return report(status.isOk() ? standardOutputStatus() : status);
 }
 
 } // namespace

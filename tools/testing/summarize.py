@@ -3,33 +3,32 @@
 
 usage: summarize.py RESULTS_DIR [--max-skips N]
 
-Reads what GoogleTest (JSON), lit (xunit XML) and ctest (JUnit XML) wrote into
-RESULTS_DIR. A ctest test that wrote no finer results counts as one test. The
+Reads what GoogleTest, lit (lit.xml) and ctest (ctest.xml) wrote into RESULTS_DIR
+as XML. A ctest test that wrote no finer results counts as one test. The
 last line is "N passed, N failed, N skipped". Exit code 1 when a test failed,
 when no test ran, or when more than N were skipped.
 """
 import argparse
 import collections
-import json
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
 
 
 def read_googletest(path, tally):
-    report = json.loads(path.read_text())
-    for suite in report.get("testsuites", []):
-        for case in suite.get("testsuite", []):
-            name = f'{suite["name"]}.{case["name"]}'
-            if case.get("failures"):
+    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            name = f'{suite.get("name")}.{case.get("name")}'
+            skipped = case.find("skipped")
+            if case.find("failure") is not None:
                 tally["failed"].append(name)
-            elif case.get("result") == "SKIPPED":
-                messages = [entry.get("message", "") for entry in case.get("skipped", [])]
+            elif skipped is not None or case.get("result") == "skipped":
                 # GoogleTest puts "file:line" on a line of its own before the reason.
-                lines = [line for text in messages for line in text.splitlines() if line.strip()]
+                text = skipped.get("message", "") if skipped is not None else ""
+                lines = [line for line in text.splitlines() if line.strip()]
                 reason = lines[-1].strip() if lines else "no reason given"
                 tally["skipped"].append((name, reason))
-            elif case.get("result") == "COMPLETED":
+            elif case.get("status") == "run":
                 tally["passed"].append(name)
 
 
@@ -52,9 +51,10 @@ def main():
 
     tally = collections.defaultdict(list)
     detailed = set()
-    for path in sorted(arguments.results.glob("*.json")):
-        read_googletest(path, tally)
-        detailed.add(path.stem)
+    for path in sorted(arguments.results.glob("*.xml")):
+        if path.name not in ("lit.xml", "ctest.xml"):
+            read_googletest(path, tally)
+            detailed.add(path.stem)
     lit = arguments.results / "lit.xml"
     if lit.exists():
         read_lit(lit, tally)

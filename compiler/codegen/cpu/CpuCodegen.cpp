@@ -7,11 +7,12 @@
 #include "compiler/codegen/cpu/KernelBitcode.h"
 #include "compiler/codegen/cpu/KernelEntry.h"
 #include "compiler/codegen/cpu/Specialize.h"
+#include "runtime/support/RunOnThreads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <set>
-#include <thread>
 
 namespace ingot::codegen {
 namespace {
@@ -61,12 +62,7 @@ Result<CompiledLevel> compileForLevel(const CpuLevel &level,
     for (std::size_t i = next++; i < kernels.size(); i = next++)
       built[i].emplace(specialize(level, entries[i], kernels[i].name));
   };
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < threads && i < kernels.size(); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
+  runOnThreads(unsigned(std::min<std::size_t>(threads, kernels.size())), work);
 
   std::vector<NamedObject> objects;
   for (std::optional<Result<NamedObject>> &object : built) {

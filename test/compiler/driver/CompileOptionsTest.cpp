@@ -75,6 +75,36 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.skip = {"a,b"}; }, "skip \"a,b\"");
   refused([](CompileOptions &o) { o.skip = {""}; }, "skip \"\"");
   refused([](CompileOptions &o) { o.levels = {"a}b"}; }, "level \"a}b\"");
+  refused([](CompileOptions &o) { o.levels.emplace(); }, "levels");
+  refused([](CompileOptions &o) { o.table = "int5"; }, "table \"int5\"");
+  refused([](CompileOptions &o) { o.table = ""; }, "table \"\"");
+  refused([](CompileOptions &o) { o.name = ""; }, "name");
+  refused([](CompileOptions &o) { o.name = "a\nb"; }, "control character");
+  refused([](CompileOptions &o) { o.name = "\xff"; }, "UTF-8");
+}
+
+// MLIR's parser of pass options does not return from these.
+TEST(CompileOptionsTest, WhatIsNotClosedIsRefused) {
+  for (const char *text : {"[", "]", "a[b", "a]b[", "[[a]", "layer.[01]]"}) {
+    CompileOptions options;
+    options.skip = {text};
+    EXPECT_FALSE(phaseOptions(options)) << text;
+    options.skip.reset();
+    options.levels = {text};
+    EXPECT_FALSE(phaseOptions(options)) << text;
+  }
+  for (const char *text : {"quantize-weights{skip=[}", "a{", "a}", "a{b=(}",
+                           "a{b='}", "a{b=\"}", "a{b={c}", "a{b=[(])}"}) {
+    CompileOptions options;
+    options.pipelines["fuse"] = text;
+    Result<PhaseOptions> phases = phaseOptions(options);
+    ASSERT_FALSE(phases) << text;
+    EXPECT_THAT(phases.status().message(), HasSubstr("pipeline of fuse"));
+  }
+  CompileOptions options;
+  options.skip = {"layer.[01].*"};
+  options.pipelines["fuse"] = "a{b=[x,y] c='}' d={e=1}},b";
+  EXPECT_TRUE(phaseOptions(options));
 }
 
 TEST(CompileOptionsTest, PipelinesOfARecipeReplaceAPhase) {

@@ -9,7 +9,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <pthread.h>
 #include <random>
+#include <system_error>
+#include <thread>
 
 namespace ingot::package {
 namespace {
@@ -213,6 +216,27 @@ TEST(PackWeightsTest, ThreadsGiveTheSameBytes) {
       {"w", StoredForm::F32, bytes, 1000, 64, 0}};
   EXPECT_EQ(pack({WeightCode::I4, 32, false}, parts, 1).bytes,
             pack({WeightCode::I4, 32, false}, parts, 3).bytes);
+}
+
+// Where the system starts no thread, the caller's own packs everything.
+TEST(PackWeightsTest, PacksWithoutAnotherThread) {
+  const std::vector<std::uint8_t> bytes =
+      bytesOf(randomValues(1000 * 64, 1, 4));
+  const std::vector<StoredPart> parts = {
+      {"w", StoredForm::F32, bytes, 1000, 64, 0}};
+  pthread_attr_t saved, tooLarge;
+  ASSERT_EQ(pthread_getattr_default_np(&saved), 0);
+  ASSERT_EQ(pthread_attr_init(&tooLarge), 0);
+  // The whole address space as the stack of a thread.
+  ASSERT_EQ(pthread_attr_setstacksize(&tooLarge, std::size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&tooLarge), 0);
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  const Packed packed = pack({WeightCode::I4, 32, false}, parts, 3);
+  ASSERT_EQ(pthread_setattr_default_np(&saved), 0);
+  pthread_attr_destroy(&tooLarge);
+  pthread_attr_destroy(&saved);
+  ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+  EXPECT_EQ(packed.bytes, pack({WeightCode::I4, 32, false}, parts, 1).bytes);
 }
 
 // All zero, tiny, and one outlier among small weights.

@@ -25,7 +25,7 @@ const char *ingotCApiTest(const char *path, const char *missing) {
   float logits[3 * 40];
 
   EXPECT(strlen(ingot_version()) > 0);
-  EXPECT(ingot_open(missing, NULL, &engine) == INGOT_IO_ERROR);
+  EXPECT(ingot_open(missing, NULL, &engine) == INGOT_NOT_FOUND);
   EXPECT(engine == NULL);
   EXPECT(strstr(ingot_error_message(), missing) != NULL);
 

@@ -23,11 +23,11 @@ TEST(ArtifactTest, opensWhatIsWhole) {
   EXPECT_EQ(artifact->target("cuda"), nullptr);
 }
 
-// A missing file is an I/O error that names it.
+// A missing file is named.
 TEST(ArtifactTest, missingFile) {
   auto artifact = Artifact::open("/nowhere/x.ingot");
   ASSERT_FALSE(artifact.isOk());
-  EXPECT_EQ(artifact.status().code(), StatusCode::IoError);
+  EXPECT_EQ(artifact.status().code(), StatusCode::NotFound);
   EXPECT_THAT(artifact.status().message(), HasSubstr("/nowhere/x.ingot"));
 }
 

@@ -51,18 +51,28 @@ run(1, "--bogus", "compile", tiny, "--bogus")
 run(1, "MODEL is missing", "compile", "-o", out)
 run(1, "--output is missing", "compile", tiny)
 run(1, "leave out --output", "compile", tiny, "-o", out, "--dump-ir-after", "fuse")
-run(1, "subcommand", "melt")
+run(1, "no command is named \"melt\"", "melt")
+run(1, "it needs --output", "compile", tiny, "--dump-ir-after", "fuse", "--json")
 
 # 2: an input is missing or broken.
 run(2, "no such file", "compile", str(scratch / "none"), "-o", out)
 run(2, "no phase is named", "compile", tiny, "--dump-ir-after", "melt")
 run(2, "int3", "compile", tiny, "-o", out, "--quantize", "int3")
 run(2, "unknown key", "compile", tiny, "-o", out, "--recipe", file("r.json", '{"a": 1}'))
+run(2, "table \"int5\"", "compile", tiny, "-o", out, "--table", "int5")
+run(2, "\"]\" is missing", "compile", "-o", out, "--skip", "layer.[0", tiny)
+run(2, "pipeline of fuse", "compile", tiny, "-o", out, "--recipe",
+    file("open.json", '{"pipelines": {"fuse": "a{b=["}}'))
+run(2, "source folder", "compile", tiny, "-o", out, "--source-folder", tiny)
+run(2, "control character", "compile", tiny, "-o", out, "--name", "a\nb")
 run(2, "is not a valid module", "compile", file("bad.mlir", "module {"), "-o", out)
 run(2, "bad.mlir:1:", "compile", str(scratch / "bad.mlir"), "-o", out)
 run(2, "expected a JSON list", "tokenize", tiny, "--decode", stdin="7\n")
 run(2, "line 1", "tokenize", tiny, "--decode", stdin="[99999999]\n")
-run(2, "is not JSON", "render", tiny, file("m.json", "["))
+run(2, "messages: not valid JSON", "render", tiny, file("m.json", "["))
+run(2, "documents: expected a list", "render", tiny,
+    file("hi.json", '[{"role": "user", "content": "hi"}]'), "--documents",
+    file("d.json", "{}"))
 (scratch / "empty").mkdir()
 run(2, "", "compile", str(scratch / "empty"), "-o", out)
 

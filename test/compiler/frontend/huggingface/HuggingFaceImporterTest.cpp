@@ -411,6 +411,14 @@ TEST_P(EveryFamily, RotaryLinear) {
 }
 
 TEST_P(EveryFamily, RotaryRefusals) {
+  for (const char *where : {"rope_scaling", "rope_parameters"})
+    for (const char *value : {"[]", "[1]", "\"\"", "0", "false"}) {
+      TinyModel model = TinyModel::make(GetParam());
+      model.config[where] = nlohmann::json::parse(value);
+      auto spec = import(model);
+      ASSERT_FALSE(spec.isOk()) << value;
+      EXPECT_THAT(spec.status().message(), HasSubstr("expected an object"));
+    }
   for (const char *type : {"dynamic", "yarn", "longrope", "su", "mrope", "x"}) {
     for (const char *key : {"rope_type", "type"})
       for (const char *where : {"rope_scaling", "rope_parameters"}) {

@@ -48,7 +48,13 @@ std::optional<std::string> spelling(const Tokenizer &tokenizer,
   auto bytes = tokenizer.tokenBytes(*id);
   if (!bytes)
     return std::nullopt;
-  return std::string(*bytes);
+  // A token that is matched in normalised text decodes with what the normalizer
+  // put in front (" <s>"); templates are given the token as the vocabulary has it.
+  std::string_view text = *bytes;
+  if (text.size() > 1 && text.front() == ' ' && tokenizer.idOf(text) != id &&
+      tokenizer.idOf(text.substr(1)) == id)
+    text.remove_prefix(1);
+  return std::string(text);
 }
 
 } // namespace

@@ -22,11 +22,11 @@ int exitCode(const Status &status) {
     return kOk;
   case StatusCode::InvalidInput:
   case StatusCode::NotFound:
-  case StatusCode::OutOfMemory:
     return kBadInput;
   case StatusCode::Unsupported:
     return kUnsupported;
   case StatusCode::IoError:
+  case StatusCode::OutOfMemory:
     return kIoError;
   case StatusCode::Internal:
     return kInternal;

@@ -51,8 +51,8 @@ std::vector<KernelRequest> modelRequests() {
 
 // The disassembly of one kernel, by llvm-objdump.
 std::string disassemble(const CompiledLevel &level, const std::string &kernel) {
-  char path[] = "/tmp/ingot-codegen-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = testing::TempDir() + "ingot-codegen-XXXXXX";
+  const int file = mkstemp(path.data());
   EXPECT_GE(file, 0);
   EXPECT_EQ(write(file, level.elf.data(), level.elf.size()),
             static_cast<ssize_t>(level.elf.size()));
@@ -67,7 +67,7 @@ std::string disassemble(const CompiledLevel &level, const std::string &kernel) {
       text += line;
     EXPECT_EQ(pclose(pipe), 0) << command;
   }
-  std::remove(path);
+  std::remove(path.c_str());
   return text;
 }
 
@@ -275,7 +275,8 @@ TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
 // The checks on objects can fail: an object with an import or writable data.
 TEST(CodeObjectTest, RefusesImportsAndWritableData) {
   auto build = [](const std::string &source) {
-    const std::string base = "/tmp/ingot-object-" + std::to_string(getpid());
+    const std::string base =
+        testing::TempDir() + "ingot-object-" + std::to_string(getpid());
     std::ofstream(base + ".s") << source;
     const std::string command = std::string(INGOT_LLVM_MC) +
                                 " -filetype=obj -triple=x86_64-linux-gnu " +

@@ -33,9 +33,10 @@ std::string inBase(Int value, int base, bool upper) {
   bool negative = value < 0;
   unsigned __int128 rest =
       negative ? -static_cast<unsigned __int128>(value) : value;
+  const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[int(rest % base)];
+    out += digits[static_cast<unsigned>(rest % static_cast<unsigned>(base))];
     rest /= base;
   } while (rest);
   if (negative)

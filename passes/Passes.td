@@ -132,9 +132,9 @@ def InsertQuantizePass : Lm_Pass<"insert-quantize"> {
     ```mlir
     %y = lm.linear %x, @layer.0.q : tensor<?x64xf32> -> tensor<?x32xf32>
     // becomes
-    %c = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
+    %c = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
     %y = lm.linear %c, @layer.0.q
-      : !lm.quantized<64, group = 64> -> tensor<?x32xf32>
+      : !lm.quantized<64, group = 64, bits = 16> -> tensor<?x32xf32>
     ```
   }];
   let statistics = [Statistic<"numInserted", "num-inserted", "Quantize operators">];
@@ -174,10 +174,10 @@ def FuseQuantizePass : Lm_Pass<"fuse-quantize"> {
 
     ```mlir
     %n = lm.rms_norm %x, @norm {...} : tensor<?x64xf32> -> tensor<?x64xf32>
-    %c = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
+    %c = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
     // becomes
     %c = lm.rms_norm %x, @norm {...}
-      : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
+      : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
     ```
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Quantize operators fused">];

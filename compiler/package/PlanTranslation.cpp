@@ -308,7 +308,7 @@ private:
     buffer->offset = *op.getOffset(); // the verifier's target_c4
     buffer->columns = op.getColumns();
     if (auto type = dyn_cast<plan::QuantizedRowsType>(op.getType())) {
-      buffer->dtype = fbs::DType::i8;
+      buffer->dtype = type.getBits() == 16 ? fbs::DType::i16 : fbs::DType::i8;
       buffer->group = type.getGroup();
       buffer->scales_offset = type.getScalesOffset();
       buffer->sums_offset = type.getSumsOffset();

@@ -36,7 +36,7 @@ private:
   }
   LmRows quantizedAs(LmRows rows, Type type) const {
     if (auto quantized = dyn_cast<lm::QuantizedType>(type))
-      return quantizeRows(rows, quantized.getGroup());
+      return quantizeRows(rows, quantized.getGroup(), quantized.getBits());
     return rows;
   }
   template <typename OpT>
@@ -234,7 +234,8 @@ Status Run::execute(Operation &op) {
       })
       .Case([&](lm::QuantizeOp quantize) {
         set(quantizeRows(value(quantize.getInput()),
-                         quantize.getType().getGroup()));
+                         quantize.getType().getGroup(),
+                         quantize.getType().getBits()));
       })
       .Case([&](lm::CutOp cut) { set(value(cut.getInput())); })
       .Case([&](lm::RopeCacheWriteOp write) { ropeCacheWrite(write); })

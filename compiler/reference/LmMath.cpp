@@ -20,7 +20,9 @@ LmRows LmRows::zeros(std::int64_t rows, std::int64_t columns) {
   return result;
 }
 
-LmRows quantizeRows(const LmRows &input, std::int64_t group) {
+LmRows quantizeRows(const LmRows &input, std::int64_t group,
+                    std::int64_t bits) {
+  const float largest = bits == 16 ? 32512.0f : 127.0f;
   LmRows result;
   result.rows = input.rows;
   result.columns = input.columns;
@@ -38,14 +40,14 @@ LmRows quantizeRows(const LmRows &input, std::int64_t group) {
         amax = std::max(amax, std::fabs(input.row(r)[k]));
         finite = finite && std::isfinite(input.row(r)[k]);
       }
-      float inverse = amax > 0 && finite ? 127.0f / amax : 0.0f;
+      float inverse = amax > 0 && finite ? largest / amax : 0.0f;
       result.scales[r * result.groups + g] =
-          finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN();
+          finite ? amax / largest : std::numeric_limits<float>::quiet_NaN();
       for (std::int64_t k = begin; k < end; ++k)
         result.codes[r * input.columns + k] =
-            finite ? static_cast<std::int8_t>(
+            finite ? static_cast<std::int16_t>(
                          kernels::roundEvenOf(input.row(r)[k] * inverse))
-                   : std::int8_t(0);
+                   : std::int16_t(0);
     }
   return result;
 }

@@ -8,22 +8,23 @@
 
 namespace ingot {
 
-// Rows of a step: float32, or int8 codes with a scale and sum for each group.
+// Rows of a step: float32, or codes with a scale and sum for each group.
 struct LmRows {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::vector<float> values;      // [rows, columns]; empty where quantised
-  std::int64_t group = 0;         // 0 for float32
-  std::int64_t groups = 0;        // of a row
-  std::vector<std::int8_t> codes; // [rows, columns]
-  std::vector<float> scales;      // [rows, groups]
+  std::vector<float> values;       // [rows, columns]; empty where quantised
+  std::int64_t group = 0;          // 0 for float32
+  std::int64_t groups = 0;         // of a row
+  std::vector<std::int16_t> codes; // [rows, columns]
+  std::vector<float> scales;       // [rows, groups]
 
   static LmRows zeros(std::int64_t rows, std::int64_t columns);
   float *row(std::int64_t r) { return values.data() + r * columns; }
   const float *row(std::int64_t r) const { return values.data() + r * columns; }
 };
 
-LmRows quantizeRows(const LmRows &input, std::int64_t group);
+// Codes of `bits` bits, 8 or 16.
+LmRows quantizeRows(const LmRows &input, std::int64_t group, std::int64_t bits);
 LmRows linearRows(const LmRows &input, const LoadedWeight &weight,
                   const LoadedWeight *bias, const LmRows *residual);
 LmRows ropeTableRows(std::span<const std::int32_t> positions,

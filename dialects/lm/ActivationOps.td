@@ -69,7 +69,7 @@ def Lm_RmsNormOp : Lm_SymbolUserOp<"rms_norm", [Pure]> {
     %0 = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32}
       : tensor<?x64xf32> -> tensor<?x64xf32>
     %1 = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32}
-      : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
+      : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
     ```
   }];
   let arguments = (ins Lm_Activation:$input, FlatSymbolRefAttr:$weight,
@@ -93,6 +93,7 @@ def Lm_LinearOp : Lm_SymbolUserOp<"linear", [Pure]> {
     - linear_c2: `bias` is an f32 vector of as many elements as the result has columns.
     - linear_c3: `residual` has the result's type.
     - linear_c4: a quantised input has the group of an integer encoding.
+    - linear_c5: its codes have the bits that the encoding is multiplied with.
 
     Example:
     ```mlir
@@ -231,7 +232,7 @@ def Lm_GateOp : Lm_Op<"gate", [Pure]> {
     Example:
     ```mlir
     %0 = lm.gate silu %x : tensor<?x64xf32> -> tensor<?x32xf32>
-    %1 = lm.gate silu %x : tensor<?x64xf32> -> !lm.quantized<32, group = 32>
+    %1 = lm.gate silu %x : tensor<?x64xf32> -> !lm.quantized<32, group = 32, bits = 16>
     ```
   }];
   let arguments = (ins Lm_Activation:$gate_up, Lm_ActivationAttr:$activation);
@@ -300,7 +301,7 @@ def Lm_SelectRowsOp : Lm_Op<"select_rows", [Pure, SameOperandsAndResultType]> {
 }
 
 def Lm_QuantizeOp : Lm_Op<"quantize", [Pure]> {
-  let summary = "Quantises rows to int8, one scale for each K-group.";
+  let summary = "Quantises rows to integer codes, one scale for each K-group.";
   let description = [{
     By the law of docs/numerics.md ("Linear, integer encodings").
 
@@ -308,7 +309,7 @@ def Lm_QuantizeOp : Lm_Op<"quantize", [Pure]> {
 
     Example:
     ```mlir
-    %0 = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 128>
+    %0 = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 128, bits = 16>
     ```
   }];
   let arguments = (ins Lm_Activation:$input);

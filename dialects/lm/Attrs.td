@@ -65,6 +65,10 @@ def Lm_Encoding : Lm_Attr<"Encoding", "encoding"> {
     bool isInteger() const {
       return getCode() == WeightCode::I8 || getCode() == WeightCode::I4;
     }
+    /// Bits of the activation codes that an integer code is multiplied with.
+    std::int64_t getActivationBits() const {
+      return getCode() == WeightCode::I8 ? 16 : 8;
+    }
     /// As people write it: "f16", "i8-g128", "i4-g32-min".
     std::string getShortName() const;
   }];

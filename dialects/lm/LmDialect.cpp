@@ -49,10 +49,14 @@ LogicalResult LmDialect::verifyOperationAttribute(Operation *op,
 
 LogicalResult
 QuantizedType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                      std::int64_t columns, std::int64_t group) {
+                      std::int64_t columns, std::int64_t group,
+                      std::int64_t bits) {
   if (columns <= 0 || group <= 0)
     return emitError() << "quantized_c1: columns (" << columns
                        << ") and group (" << group << ") must be positive";
+  if (bits != 8 && bits != 16)
+    return emitError() << "quantized_c2: codes have 8 or 16 bits, found "
+                       << bits;
   return success();
 }
 

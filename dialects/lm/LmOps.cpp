@@ -113,6 +113,11 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError("linear_c4: the input's group is ")
              << quantized.getGroup() << ", the weight's encoding "
              << encoding.getShortName();
+    if (encoding.getActivationBits() != quantized.getBits())
+      return emitOpError("linear_c5: the input's codes have ")
+             << quantized.getBits() << " bits, a weight in "
+             << encoding.getShortName() << " takes "
+             << encoding.getActivationBits();
   }
   return success();
 }

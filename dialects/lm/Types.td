@@ -10,18 +10,21 @@ class Lm_Type<string className, string typeMnemonic>
 }
 
 def Lm_Quantized : Lm_Type<"Quantized", "quantized"> {
-  let summary = "Activation rows quantised to int8, a float32 scale for each K-group.";
+  let summary = "Activation rows quantised to integers, a float32 scale for each K-group.";
   let description = [{
-    One row a token: `columns` codes in [-127, 127] and, for each group of
+    One row a token: `columns` codes of `bits` bits and, for each group of
     `group` columns (the last may be short), a float32 scale and the sum of the
-    codes. The law of its values is in docs/numerics.md.
+    codes. The law of its values is in docs/numerics.md. The encoding of the
+    weights that read it decides the bits: int8 weights take codes of 16 bits,
+    int4 weights of 8.
 
     - quantized_c1: `columns` and `group` are positive.
+    - quantized_c2: `bits` is 8 or 16.
 
-    Example: `!lm.quantized<576, group = 128>`
+    Example: `!lm.quantized<576, group = 128, bits = 16>`
   }];
-  let parameters = (ins "int64_t":$columns, "int64_t":$group);
-  let assemblyFormat = "`<` $columns `,` `group` `=` $group `>`";
+  let parameters = (ins "int64_t":$columns, "int64_t":$group, "int64_t":$bits);
+  let assemblyFormat = "`<` $columns `,` `group` `=` $group `,` `bits` `=` $bits `>`";
   let genVerifyDecl = 1;
 }
 

@@ -60,6 +60,8 @@ def Plan_EncodingAttr : Plan_Attr<"Encoding", "encoding"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isInteger() const { return getCode() == Code::I8 || getCode() == Code::I4; }
+    // Bits of the activation codes that an integer code is multiplied with.
+    int64_t getActivationBits() const { return getCode() == Code::I8 ? 16 : 8; }
     // "i8-g128", "i4-g32-min", "f16".
     std::string getShortName() const;
   }];

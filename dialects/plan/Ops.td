@@ -163,7 +163,7 @@ def Plan_BufferOp : Plan_Op<"buffer", [Symbol, HasParent<"TargetOp">]> {
     ```mlir
     plan.target @cpu layout "r16" levels ["x86-64-v3"] logits @logits {
       plan.buffer @logits domain logit_row : !plan.rows<64>
-      plan.buffer @x domain token offset 0 : !plan.quantized_rows<64, group = 32>
+      plan.buffer @x domain token offset 0 : !plan.quantized_rows<64, group = 32, bits = 16>
       plan.segment @main {
       }
     }
@@ -356,8 +356,8 @@ def Plan_LinearOp : Plan_LaunchOp<"linear", ["input", "residual"], ["output"], [
     bias[i], plus residual[t, i]. The residual may be the output itself; the input
     may not.
     - linear_c5: k and n are the weight's columns and rows; it is packed "r16".
-    - linear_c6: the input is k columns: quantised rows of the weight's group for an
-      integer encoding, float32 rows for a float encoding.
+    - linear_c6: the input is k columns: quantised rows of the group and bits that
+      an integer encoding takes, float32 rows for a float encoding.
     - linear_c7: columns [output_column, output_column + n) lie within the output, which
       is float32 rows.
     - linear_c8: a bias is a vector of n; a residual is float32 rows of n

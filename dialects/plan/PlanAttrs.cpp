@@ -48,7 +48,7 @@ RowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 QuantizedRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                          int64_t columns, int64_t group) {
+                          int64_t columns, int64_t group, int64_t bits) {
   if (columns <= 0 || columns >= maxColumns)
     return emitError() << "quantized_rows_c1: expected between 1 and 2^31 - 1 "
                           "columns, found "
@@ -58,6 +58,10 @@ QuantizedRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                           "positive multiple of "
                           "32, found "
                        << group;
+  if (bits != 8 && bits != 16)
+    return emitError() << "quantized_rows_c2: expected codes of 8 or 16 bits, "
+                          "found "
+                       << bits;
   return success();
 }
 

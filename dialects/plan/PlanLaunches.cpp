@@ -56,18 +56,24 @@ public:
            << "float32 rows of " << columns << " columns, found "
            << found.getType();
   }
+  // Rows as the weights of `encoding` read them, or of any group without one.
   LogicalResult quantizedRows(StringRef constraint, StringRef role,
                               FlatSymbolRefAttr name, int64_t columns,
-                              int64_t group = 0) {
+                              EncodingAttr encoding = nullptr) {
     BufferOp found = buffer(name);
-    if (!found || (found.isQuantized() && found.getColumns() == columns &&
-                   (group == 0 || found.getGroup() == group)))
+    auto type = found ? dyn_cast<QuantizedRowsType>(found.getType())
+                      : QuantizedRowsType();
+    if (!found ||
+        (type && type.getColumns() == columns &&
+         (!encoding || (type.getGroup() == encoding.getGroup() &&
+                        type.getBits() == encoding.getActivationBits()))))
       return success();
     InFlightDiagnostic diagnostic = shapeError(constraint, role, found)
                                     << "quantised rows of " << columns
                                     << " columns";
-    if (group)
-      diagnostic << " and group " << group;
+    if (encoding)
+      diagnostic << ", group " << encoding.getGroup() << " and "
+                 << encoding.getActivationBits() << " bits";
     return diagnostic << ", found " << found.getType();
   }
   LogicalResult vector(StringRef constraint, StringRef role,
@@ -237,8 +243,7 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
   EncodingAttr encoding = weight.getEncoding();
   LogicalResult input =
       encoding.isInteger()
-          ? verifier.quantizedRows("c6", "input", getInputAttr(), k,
-                                   encoding.getGroup())
+          ? verifier.quantizedRows("c6", "input", getInputAttr(), k, encoding)
           : verifier.rows("c6", "input", getInputAttr(), k);
   if (failed(input))
     return failure();

@@ -29,19 +29,20 @@ def Plan_RowsType : Plan_Type<"Rows", "rows"> {
 def Plan_QuantizedRowsType : Plan_Type<"QuantizedRows", "quantized_rows"> {
   let summary = "Rows quantised for integer dot products.";
   let description = [{
-    int8 codes, then a float32 scale for each group of K, then the int32 sum of
-    each group's codes: QuantizedRows in runtime/plan/KernelAbi.h. The codes are
-    padded to a multiple of 32, the row to a multiple of 64 bytes.
+    Codes of 8 or 16 bits, then a float32 scale for each group of K, then the
+    int32 sum of each group's codes: QuantizedRows in runtime/plan/KernelAbi.h.
+    The codes are padded to a multiple of 32, the row to a multiple of 64 bytes.
     - quantized_rows_c1: columns > 0; group is a positive multiple of 32.
+    - quantized_rows_c2: bits is 8 or 16.
 
-    Example: `!plan.quantized_rows<576, group = 128>`
+    Example: `!plan.quantized_rows<576, group = 128, bits = 16>`
   }];
-  let parameters = (ins "int64_t":$columns, "int64_t":$group);
-  let assemblyFormat = "`<` $columns `,` `group` `=` $group `>`";
+  let parameters = (ins "int64_t":$columns, "int64_t":$group, "int64_t":$bits);
+  let assemblyFormat = "`<` $columns `,` `group` `=` $group `,` `bits` `=` $bits `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     uint64_t getNumGroups() const { return (uint64_t(getColumns()) + getGroup() - 1) / getGroup(); }
-    uint64_t getScalesOffset() const { return (uint64_t(getColumns()) + 31) / 32 * 32; }
+    uint64_t getScalesOffset() const { return (uint64_t(getColumns()) + 31) / 32 * 32 * getBits() / 8; }
     uint64_t getSumsOffset() const { return getScalesOffset() + 4 * getNumGroups(); }
     uint64_t getRowBytes() const { return (getSumsOffset() + 4 * getNumGroups() + 63) / 64 * 64; }
   }];

@@ -134,7 +134,8 @@ private:
     int64_t columns = lm::columnsOf(valueType);
     Type type = RowsType::get(context, columns);
     if (auto quantized = dyn_cast<lm::QuantizedType>(valueType))
-      type = QuantizedRowsType::get(context, columns, quantized.getGroup());
+      type = QuantizedRowsType::get(context, columns, quantized.getGroup(),
+                                    quantized.getBits());
     return bufferBuilder.create<BufferOp>(
         loc, uniqueName(lm::locationName(loc)), domain, IntegerAttr(), type);
   }
@@ -251,9 +252,12 @@ private:
     if (encoding.getMinimum())
       config["minimum"] = int64_t(1);
   }
-  void addGroup(codegen::KernelConfig &config, Type result) {
-    if (auto quantized = dyn_cast<lm::QuantizedType>(result))
-      config["group"] = quantized.getGroup();
+  void addQuantization(codegen::KernelConfig &config, Type result) {
+    auto quantized = dyn_cast<lm::QuantizedType>(result);
+    if (!quantized)
+      return;
+    config["group"] = quantized.getGroup();
+    config["bits"] = quantized.getBits();
   }
   std::string stateCode(Operation *op, FlatSymbolRefAttr state) {
     return lm::lookupState(op, state).getDtype().isF16() ? "f16" : "f32";
@@ -324,7 +328,7 @@ private:
 
   LogicalResult lowerOp(lm::RmsNormOp op) {
     codegen::KernelConfig config;
-    addGroup(config, op.getResult().getType());
+    addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "rms_norm", config);
     if (failed(variants))
       return failure();
@@ -340,7 +344,7 @@ private:
 
   LogicalResult lowerOp(lm::QuantizeOp op) {
     codegen::KernelConfig config;
-    addGroup(config, op.getResult().getType());
+    addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", config);
     if (failed(variants))
       return failure();
@@ -365,7 +369,6 @@ private:
     int64_t k = lm::columnsOf(op.getInput().getType());
     codegen::KernelConfig config;
     addEncoding(config, encoding);
-    config["k"] = k;
     FailureOr<ArrayAttr> variants = variantsFor(op, "linear", config);
     if (failed(variants))
       return failure();
@@ -387,7 +390,7 @@ private:
     codegen::KernelConfig config;
     config["activation"] =
         lm::stringifyActivationKind(op.getActivation()).str();
-    addGroup(config, op.getResult().getType());
+    addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "gated", config);
     if (failed(variants) || failed(tokensOnly(op, op.getGateUp())))
       return failure();
@@ -422,7 +425,7 @@ private:
     codegen::KernelConfig config;
     config["head_dim"] = int64_t(op.getHeadDim());
     config["kv"] = stateCode(op, op.getStateAttr());
-    addGroup(config, op.getResult().getType());
+    addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "attention", config);
     if (failed(variants) || failed(tokensOnly(op, op.getQuery())))
       return failure();

@@ -1,7 +1,7 @@
 // --insert-quantize
 //
 // 1. For each linear operator of an integer encoding that reads float32 rows:
-// 2. take the quantize operator of that value and group, or make one behind
+// 2. take the quantize operator of that value, group and bits, or make one behind
 //    the value's definition, named after it;
 // 3. let the linear operator read its rows.
 #include "passes/Passes.h"
@@ -18,7 +18,7 @@ using namespace ingot;
 
 namespace {
 
-lm::QuantizeOp createQuantize(Value value, std::int64_t group) {
+lm::QuantizeOp createQuantize(Value value, lm::EncodingAttr encoding) {
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
   llvm::StringRef producer = lm::locationName(value.getLoc());
@@ -26,23 +26,26 @@ lm::QuantizeOp createQuantize(Value value, std::int64_t group) {
                           ? value.getLoc()
                           : lm::nameLocation(value.getContext(),
                                              (producer + ".quantize").str());
-  auto type = lm::QuantizedType::get(value.getContext(),
-                                     lm::columnsOf(value.getType()), group);
+  auto type =
+      lm::QuantizedType::get(value.getContext(), lm::columnsOf(value.getType()),
+                             encoding.getGroup(), encoding.getActivationBits());
   return builder.create<lm::QuantizeOp>(location, type, value);
 }
 
 struct InsertQuantize : ingot::impl::InsertQuantizePassBase<InsertQuantize> {
   void runOnOperation() override {
-    llvm::DenseMap<std::pair<Value, std::int64_t>, Value> quantized;
+    llvm::DenseMap<std::tuple<Value, std::int64_t, std::int64_t>, Value>
+        quantized;
     getOperation().walk([&](lm::LinearOp linear) {
       Value input = linear.getInput();
       lm::EncodingAttr encoding =
           lm::lookupWeight(linear, linear.getWeightAttr()).getEncoding();
       if (!encoding.isInteger() || isa<lm::QuantizedType>(input.getType()))
         return;
-      Value &rows = quantized[{input, encoding.getGroup()}];
+      Value &rows =
+          quantized[{input, encoding.getGroup(), encoding.getActivationBits()}];
       if (!rows) {
-        rows = createQuantize(input, encoding.getGroup());
+        rows = createQuantize(input, encoding);
         ++numInserted;
       }
       linear.getInputMutable().assign(rows);

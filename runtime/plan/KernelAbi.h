@@ -16,7 +16,7 @@
 namespace ingot::abi {
 
 inline constexpr uint32_t kKernelAbiMagic = 0x424b4749; // "IGKB"
-inline constexpr uint32_t kKernelAbiVersion = 1;
+inline constexpr uint32_t kKernelAbiVersion = 2;
 
 // Output rows that share one packed tile of weights (docs/numerics.md).
 inline constexpr int32_t kTileRows = 16;
@@ -48,10 +48,14 @@ struct SequenceSpan {
 static_assert(sizeof(SequenceSpan) == 16);
 
 // Activations quantised for integer dot products, one row a token:
-//   [0, paddedK)                 int8 codes, zero from K on (paddedK = K rounded up to 32)
+//   [0, paddedK * bits / 8)      codes, zero from K on (paddedK = K rounded up to 32)
 //   [scalesOffset, +4*groups)    float32 scale of each K-group
 //   [sumsOffset, +4*groups)      int32 sum of the codes of each K-group
-// groups = ceil(K / group); rowBytes is a multiple of 64.
+// groups = ceil(K / group); rowBytes is a multiple of 64. The weights that read
+// the rows decide the bits of a code (docs/numerics.md):
+//   8   int8, in the order of K
+//   16  int16; elements 1 and 2 of every four trade places, so that a pair of
+//       codes meets the pair of weight bytes that widening leaves in 32 bits
 struct QuantizedRows {
   uint8_t *data; // [tokens, rowBytes]
   int64_t rowBytes;

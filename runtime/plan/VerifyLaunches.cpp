@@ -139,15 +139,20 @@ private:
   }
 
   Status quantized(const char *operand, int index, std::uint64_t width,
-                   std::uint32_t group, int domain) {
+                   const fbs::Encoding *reader, int domain) {
     INGOT_ASSIGN_OR_RETURN(const fbs::Buffer *found,
                            buffer(operand, index, domain));
-    if (found->dtype() != fbs::DType::i8 || found->columns() != width ||
-        (group != 0 && found->group() != group))
+    // int8 weights are multiplied with codes of 16 bits, int4 with 8.
+    bool wide = reader && reader->code() == fbs::WeightCode::i8;
+    if (found->dtype() == fbs::DType::f32 || found->columns() != width ||
+        (reader && (found->group() != reader->group() ||
+                    (found->dtype() == fbs::DType::i16) != wide)))
       return Status::invalid(
           std::string(operand) + ": buffer \"" + found->name()->str() +
           "\" is not quantised rows of " + str(width) +
-          (group ? " in groups of " + str(group) : std::string()));
+          (reader ? " in groups of " + str(reader->group()) + " with " +
+                        (wide ? "16" : "8") + " bits"
+                  : std::string()));
     return Status::ok();
   }
 
@@ -160,7 +165,7 @@ private:
       INGOT_RETURN_IF_ERROR(dense("output", output, width, domain));
     if (quantizedOutput != -1)
       INGOT_RETURN_IF_ERROR(
-          quantized("quantized", quantizedOutput, width, 0, domain));
+          quantized("quantized", quantizedOutput, width, nullptr, domain));
     return Status::ok();
   }
 
@@ -235,7 +240,8 @@ private:
       return Status::invalid("domain is unknown");
     INGOT_RETURN_IF_ERROR(
         dense("input", op.input(), op.width(), int(op.domain())));
-    return quantized("output", op.output(), op.width(), 0, int(op.domain()));
+    return quantized("output", op.output(), op.width(), nullptr,
+                     int(op.domain()));
   }
 
   Status check(const fbs::Linear &op) {
@@ -251,10 +257,9 @@ private:
                              str(matrix->rows()) + ", " +
                              str(matrix->columns()) + "], expected [" +
                              str(op.n()) + ", " + str(op.k()) + "]");
-    std::uint32_t group = matrix->encoding()->group();
-    if (group != 0)
+    if (matrix->encoding()->group() != 0)
       INGOT_RETURN_IF_ERROR(
-          quantized("input", op.input(), op.k(), group, domain));
+          quantized("input", op.input(), op.k(), matrix->encoding(), domain));
     else
       INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.k(), domain));
     std::uint64_t end = std::uint64_t(op.output_column()) + op.n();

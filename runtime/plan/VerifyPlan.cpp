@@ -218,18 +218,19 @@ Status checkBuffer(const fbs::Buffer &buffer, const fbs::Target &target) {
                              " float32 columns");
     return Status::ok();
   }
-  if (buffer.dtype() != fbs::DType::i8)
-    return Status::unsupported("dtype, expected f32 or i8");
+  if (buffer.dtype() != fbs::DType::i8 && buffer.dtype() != fbs::DType::i16)
+    return Status::unsupported("dtype, expected f32, i8 or i16");
   if (buffer.group() == 0 || buffer.group() % 32 != 0 ||
       buffer.group() > kMaxDimension)
     return Status::invalid("group " + str(buffer.group()) +
                            ", expected a positive multiple of 32");
-  std::uint64_t padded = roundUp(buffer.columns(), 32);
+  std::uint64_t codes = roundUp(buffer.columns(), 32) *
+                        (buffer.dtype() == fbs::DType::i16 ? 2 : 1);
   std::uint64_t plane =
       roundUp(buffer.columns(), buffer.group()) / buffer.group() * 4;
   std::uint64_t scales = buffer.scales_offset(), sums = buffer.sums_offset();
   bool apart = scales + plane <= sums || sums + plane <= scales;
-  if (buffer.row_bytes() % 64 != 0 || scales < padded || sums < padded ||
+  if (buffer.row_bytes() % 64 != 0 || scales < codes || sums < codes ||
       scales % 4 != 0 || sums % 4 != 0 || !apart ||
       !isInside(scales, plane, buffer.row_bytes()) ||
       !isInside(sums, plane, buffer.row_bytes()))

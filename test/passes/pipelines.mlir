@@ -6,7 +6,7 @@
 // CHECK-LABEL: lm.program @main
 // CHECK-NEXT: lm.embed
 // CHECK-NEXT: lm.rope_table
-// CHECK-NEXT: lm.rms_norm {{.*}} -> !lm.quantized<64, group = 32>
+// CHECK-NEXT: lm.rms_norm {{.*}} -> !lm.quantized<64, group = 32, bits = 16>
 // CHECK-NEXT: lm.linear {{.*}} @layer.0.qkv
 // CHECK-NEXT: lm.rope_cache_write
 // CHECK-NEXT: lm.cached_attention

@@ -22,8 +22,8 @@ lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @sr
 lm.weight @i8 [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src0, name = "i8", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
-  %a = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %y = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %a = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %y = lm.linear %a, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
 }

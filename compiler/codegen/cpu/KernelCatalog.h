@@ -37,16 +37,16 @@ struct KernelVariant {
 //   op                config (keys in brackets may be left out)
 //   embed             encoding; group, [minimum] for i8 and i4
 //   rope_table        -
-//   rms_norm          [group]: 0 writes float32 only
-//   quantize          group
-//   linear            encoding; group, [minimum] for i8 and i4; k
-//   gated             activation ("silu", "gelu_tanh"); [group]
+//   rms_norm          [group, bits]: without them float32 only
+//   quantize          group, bits
+//   linear            encoding; group, [minimum] for i8 and i4
+//   gated             activation ("silu", "gelu_tanh"); [group, bits]
 //   rope_cache_write  head_dim, kv ("f32", "f16")
-//   attention         head_dim, kv; [group]: divides head_dim
+//   attention         head_dim, kv; [group, bits]: group divides head_dim
 //   gather_rows       -
 //
-// `encoding` is "f32", "f16", "bf16", "i8" or "i4"; `k` (columns) only sizes
-// the scratch and is no constant of the kernel.
+// `encoding` is "f32", "f16", "bf16", "i8" or "i4"; `bits` of an activation code
+// are 8 or 16.
 Result<std::vector<KernelVariant>> variantsFor(const std::string &op,
                                                const KernelConfig &config);
 

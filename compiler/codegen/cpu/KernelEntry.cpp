@@ -55,14 +55,29 @@ public:
     return choices.front();
   }
 
-  // A K-group: a multiple of 32 within what the kernels hold on their stack.
-  std::int32_t group(bool required) {
+  // A K-group: a multiple of 32 within what the kernels hold on their stack, and
+  // for codes of 16 bits within what an int32 sum holds.
+  std::int32_t group(bool required, bool wide) {
     const std::int64_t group = number("group", 0, required);
+    const std::int64_t largest = wide ? kLargestWideGroup : kLargestGroup;
     const bool none = !required && group == 0;
-    if (!none && (group < 32 || group > kLargestGroup || group % 32 != 0))
+    if (!none && (group < 32 || group > largest || group % 32 != 0))
       fail("\"group\": expected a multiple of 32 up to " +
-           std::to_string(kLargestGroup) + ", found " + std::to_string(group));
+           std::to_string(largest) + ", found " + std::to_string(group));
     return static_cast<std::int32_t>(group);
+  }
+
+  // How a result is quantised: group and bits, both absent where it may stay
+  // float32.
+  std::vector<std::int32_t> quantization(bool required) {
+    const std::int64_t bits =
+        number("bits", 0, required || config_.count("group"));
+    const std::int32_t size = group(required, bits == 16);
+    const bool none = !required && size == 0;
+    if (none ? bits != 0 : bits != 8 && bits != 16)
+      fail("\"bits\": expected 8 or 16 with a group, found " +
+           std::to_string(bits));
+    return {size, static_cast<std::int32_t>(bits)};
   }
 
   std::int32_t headDim() {
@@ -120,7 +135,7 @@ EncodingParts readEncoding(Reader &reader) {
   parts.name = parts.encoding;
   parts.minimum = reader.minimum(parts.encoding);
   if (parts.integer) {
-    parts.group = reader.group(true);
+    parts.group = reader.group(true, parts.encoding == "i8");
     parts.name +=
         "g" + std::to_string(parts.group) + (parts.minimum ? "m" : "");
   } else if (reader.number("group", 0, false) != 0) {
@@ -129,8 +144,11 @@ EncodingParts readEncoding(Reader &reader) {
   return parts;
 }
 
-std::string outputName(std::int32_t group) {
-  return group == 0 ? "f32" : "q" + std::to_string(group);
+std::string outputName(const std::vector<std::int32_t> &quantization) {
+  if (quantization[0] == 0)
+    return "f32";
+  return "q" + std::to_string(quantization[1]) + "g" +
+         std::to_string(quantization[0]);
 }
 
 } // namespace
@@ -148,17 +166,13 @@ Result<KernelEntry> kernelEntry(const std::string &op,
   } else if (op == "rope_table") {
     entry = {"Rope", "ingot_rope_table", {}, "rope_table"};
   } else if (op == "rms_norm") {
-    const std::int32_t group = reader.group(false);
-    entry = {"Elementwise",
-             "ingot_rms_norm",
-             {group},
-             "rms_norm_" + outputName(group)};
+    const auto output = reader.quantization(false);
+    entry = {"Elementwise", "ingot_rms_norm", output,
+             "rms_norm_" + outputName(output)};
   } else if (op == "quantize") {
-    const std::int32_t group = reader.group(true);
-    entry = {"Elementwise",
-             "ingot_quantize",
-             {group},
-             "quantize_" + outputName(group)};
+    const auto output = reader.quantization(true);
+    entry = {"Elementwise", "ingot_quantize", output,
+             "quantize_" + outputName(output)};
   } else if (op == "linear") {
     const EncodingParts parts = readEncoding(reader);
     const std::int64_t tokens = reader.number("tokens", 1, true);
@@ -175,11 +189,9 @@ Result<KernelEntry> kernelEntry(const std::string &op,
   } else if (op == "gated") {
     const std::string activation =
         reader.text("activation", {"silu", "gelu_tanh"});
-    const std::int32_t group = reader.group(false);
-    entry = {"Elementwise",
-             "ingot_gated_" + activation,
-             {group},
-             "gated_" + activation + "_" + outputName(group)};
+    const auto output = reader.quantization(false);
+    entry = {"Elementwise", "ingot_gated_" + activation, output,
+             "gated_" + activation + "_" + outputName(output)};
   } else if (op == "rope_cache_write") {
     const std::int32_t headDim = reader.headDim();
     const std::string type = reader.text("kv", kCacheTypes);
@@ -190,16 +202,16 @@ Result<KernelEntry> kernelEntry(const std::string &op,
   } else if (op == "attention") {
     const std::int32_t headDim = reader.headDim();
     const std::string type = reader.text("kv", kCacheTypes);
-    const std::int32_t group = reader.group(false);
-    if (group != 0 && headDim % group != 0)
-      reader.fail("\"group\": " + std::to_string(group) +
+    const auto output = reader.quantization(false);
+    if (output[0] != 0 && headDim % output[0] != 0)
+      reader.fail("\"group\": " + std::to_string(output[0]) +
                   " does not divide a head of " + std::to_string(headDim) +
                   "; a quantize launch must follow");
     entry = {"Attention",
              "ingot_attention_" + type,
-             {headDim, group},
+             {headDim, output[0], output[1]},
              "attention_h" + std::to_string(headDim) + "_" + type + "_" +
-                 outputName(group)};
+                 outputName(output)};
   } else if (op == "gather_rows") {
     entry = {"Elementwise", "ingot_gather_rows", {}, "gather_rows"};
   } else {

@@ -97,7 +97,7 @@ INGOT_INLINE BlockSums softmaxBlock(float *scores, int32_t low, int32_t high) {
 // Runs queries [0, Queries) of the slice's items from `index` on.
 template <typename Element, int Queries>
 INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
-                             int32_t headDim, int32_t group) {
+                             int32_t headDim, Quantization quantization) {
   TileState<Queries> state;
   Item items[Queries];
   const float *query[Queries];
@@ -225,9 +225,9 @@ INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
     const auto at = [&](int32_t d, int32_t) {
       return load(state.output[q] + d) * splat(inverse);
     };
-    if (group != 0 && params.quantized.data) {
+    if (quantization.group != 0 && params.quantized.data) {
       quantizeRow(rowOf(params.quantized, items[q].token), params.quantized,
-                  column, headDim, group, output, at);
+                  column, headDim, quantization, output, at);
       continue;
     }
     if (output)
@@ -240,7 +240,7 @@ INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
 template <typename Element>
 INGOT_INLINE void attention(const abi::AttentionParams *given,
                             const abi::Slice *slice, int32_t headDim,
-                            int32_t group) {
+                            Quantization quantization) {
   const abi::AttentionParams params = *given;
   int32_t index = slice->begin;
   while (index < slice->end) {
@@ -253,12 +253,12 @@ INGOT_INLINE void attention(const abi::AttentionParams *given,
       ++run;
     }
     if (run == 4) {
-      attendTile<Element, 4>(params, index, headDim, group);
+      attendTile<Element, 4>(params, index, headDim, quantization);
     } else if (run == 3) {
-      attendTile<Element, 3>(params, index, headDim, group);
+      attendTile<Element, 3>(params, index, headDim, quantization);
     } else {
       for (int32_t q = 0; q < run; ++q)
-        attendTile<Element, 1>(params, index + q, headDim, group);
+        attendTile<Element, 1>(params, index + q, headDim, quantization);
     }
     index += run;
   }
@@ -266,11 +266,11 @@ INGOT_INLINE void attention(const abi::AttentionParams *given,
 
 extern "C" void ingot_attention_f32(const abi::AttentionParams *params,
                                     const abi::Slice *slice, int32_t headDim,
-                                    int32_t group) {
-  attention<float>(params, slice, headDim, group);
+                                    int32_t group, int32_t bits) {
+  attention<float>(params, slice, headDim, {group, bits});
 }
 extern "C" void ingot_attention_f16(const abi::AttentionParams *params,
                                     const abi::Slice *slice, int32_t headDim,
-                                    int32_t group) {
-  attention<_Float16>(params, slice, headDim, group);
+                                    int32_t group, int32_t bits) {
+  attention<_Float16>(params, slice, headDim, {group, bits});
 }

@@ -1,6 +1,6 @@
 // The kernels that touch each element once or twice: rms_norm, quantize, gated,
 // gather_rows and embed. Entry points take the params of KernelAbi.h, the slice
-// and then constants, which code generation supplies (CpuCodegen.cpp lists
+// and then constants, which code generation supplies (KernelEntry.cpp lists
 // them). `group` 0 means float32 output only.
 #include "compiler/kernels/cpu/Simd.h"
 // Simd.h comes first: the templates of Exp.h use its operations.
@@ -15,12 +15,13 @@ using namespace ingot::kernels;
 // Gives each element to the float32 output, to the quantised row, or to both.
 template <typename At>
 INGOT_INLINE void writeRow(const abi::QuantizedRows &quantized, float *output,
-                           int32_t token, int32_t width, int32_t group, At at) {
+                           int32_t token, int32_t width,
+                           Quantization quantization, At at) {
   if (output)
     output += static_cast<int64_t>(token) * width;
-  if (group != 0 && quantized.data) {
-    quantizeRow(rowOf(quantized, token), quantized, 0, width, group, output,
-                at);
+  if (quantization.group != 0 && quantized.data) {
+    quantizeRow(rowOf(quantized, token), quantized, 0, width, quantization,
+                output, at);
     return;
   }
   if (output)
@@ -29,7 +30,8 @@ INGOT_INLINE void writeRow(const abi::QuantizedRows &quantized, float *output,
 }
 
 extern "C" void ingot_rms_norm(const abi::RmsNormParams *params,
-                               const abi::Slice *slice, int32_t group) {
+                               const abi::Slice *slice, int32_t group,
+                               int32_t bits) {
   const int32_t width = params->width;
   const float *weight = params->weight;
   const float weightOffset = params->weightOffset;
@@ -42,7 +44,7 @@ extern "C" void ingot_rms_norm(const abi::RmsNormParams *params,
     }
     const float mean = sumLanes(sum) / static_cast<float>(width);
     const float r = 1.0f / __builtin_sqrtf(mean + params->eps);
-    writeRow(params->quantized, params->output, token, width, group,
+    writeRow(params->quantized, params->output, token, width, {group, bits},
              [&](int32_t k, int32_t lanes) {
                VecF scale = loadSome(weight + k, lanes);
                if (weightOffset != 0.0f)
@@ -58,12 +60,13 @@ extern "C" void ingot_rms_norm(const abi::RmsNormParams *params,
 }
 
 extern "C" void ingot_quantize(const abi::QuantizeParams *params,
-                               const abi::Slice *slice, int32_t group) {
+                               const abi::Slice *slice, int32_t group,
+                               int32_t bits) {
   const int32_t width = params->width;
   for (int32_t token = slice->begin; token < slice->end; ++token) {
     const float *x = params->input + static_cast<int64_t>(token) * width;
     quantizeRow(rowOf(params->quantized, token), params->quantized, 0, width,
-                group, nullptr, [&](int32_t k, int32_t lanes) {
+                {group, bits}, nullptr, [&](int32_t k, int32_t lanes) {
                   return loadSome(x + k, lanes);
                 });
   }
@@ -71,13 +74,13 @@ extern "C" void ingot_quantize(const abi::QuantizeParams *params,
 
 template <typename Activation>
 INGOT_INLINE void gated(const abi::GatedParams *params, const abi::Slice *slice,
-                        int32_t group, Activation activation) {
+                        Quantization quantization, Activation activation) {
   const int32_t width = params->width;
   for (int32_t token = slice->begin; token < slice->end; ++token) {
     const float *gate =
         params->gateUp + static_cast<int64_t>(token) * 2 * width;
     const float *up = gate + width;
-    writeRow(params->quantized, params->output, token, width, group,
+    writeRow(params->quantized, params->output, token, width, quantization,
              [&](int32_t k, int32_t lanes) {
                return activation(loadSome(gate + k, lanes)) *
                       loadSome(up + k, lanes);
@@ -86,14 +89,16 @@ INGOT_INLINE void gated(const abi::GatedParams *params, const abi::Slice *slice,
 }
 
 extern "C" void ingot_gated_silu(const abi::GatedParams *params,
-                                 const abi::Slice *slice, int32_t group) {
-  gated(params, slice, group,
+                                 const abi::Slice *slice, int32_t group,
+                                 int32_t bits) {
+  gated(params, slice, {group, bits},
         [](VecF x) __attribute__((always_inline)) { return siluLaw(x); });
 }
 
 extern "C" void ingot_gated_gelu_tanh(const abi::GatedParams *params,
-                                      const abi::Slice *slice, int32_t group) {
-  gated(params, slice, group,
+                                      const abi::Slice *slice, int32_t group,
+                                      int32_t bits) {
+  gated(params, slice, {group, bits},
         [](VecF x) __attribute__((always_inline)) { return geluTanhLaw(x); });
 }
 

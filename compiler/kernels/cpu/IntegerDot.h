@@ -1,12 +1,13 @@
-// Exact dot products of 8-bit activations with a tile of 16 rows of int8 or int4
+// Exact dot products of activation codes with a tile of 16 rows of int8 or int4
 // codes, over 32 elements of K at a time: the one part of the kernels that is
-// written for each feature level.
-//   INGOT_WIDE  vpdpbusd on 512-bit tiles. Without AVX512-VNNI the wrapper has a
-//               portable body, so that the same logic runs on any machine.
-//   else        256-bit halves. int8 widens weights and activations to 16 bits
-//               for vpmaddwd (vpmaddubsw would saturate); int4 codes are at most
-//               15, so vpmaddubsw adds 8 times within int16: 8 * 2 * 15 * 127 =
-//               30480.
+// written for each feature level. int8 weights are widened to 16 bits, pairs of
+// even and pairs of odd bytes, and meet activations of 16 bits; int4 weights
+// meet activations of 8.
+//   INGOT_WIDE  512-bit tiles: vpdpwssd for int8, vpdpbusd for int4. Without
+//               AVX512-VNNI their wrappers have portable bodies, so that the same
+//               logic runs on any machine.
+//   else        256-bit halves: vpmaddwd for int8; int4 codes are at most 15, so
+//               vpmaddubsw adds 8 times within int16: 8 * 2 * 15 * 127 = 30480.
 #pragma once
 
 #include "compiler/kernels/cpu/Simd.h"
@@ -16,6 +17,11 @@
 #include <immintrin.h>
 
 namespace ingot::kernels {
+
+// Bytes of an activation code.
+constexpr int64_t activationBytes(WeightCode code) {
+  return code == WeightCode::I8 ? 2 : 1;
+}
 
 INGOT_INLINE int32_t loadWord(const uint8_t *from) {
   int32_t word;
@@ -39,11 +45,19 @@ INGOT_INLINE VecI dotBytes(VecI sum, VecI weights, VecI x) {
 #endif
 }
 
+// Adds to each lane the dot product of its two 16-bit halves with those of `x`.
+INGOT_INLINE VecI dotPairs(VecI sum, VecI weights, VecI x) {
+#if defined(__AVX512VNNI__)
+  return (VecI)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x);
+#else
+  return sum + (weights >> 16) * (x >> 16) +
+         ((weights << 16) >> 16) * ((x << 16) >> 16);
+#endif
+}
+
 // Tokens that one pass over a tile serves: the sums of 8 tokens hide the latency
-// of vpdpbusd.
+// of the dot products.
 inline constexpr int kManyTokens = 8;
-// Activation codes are read as they are.
-constexpr bool wantsPreparedCodes(WeightCode) { return false; }
 
 template <int Tokens> struct TileSums {
   VecI lanes[Tokens];
@@ -53,15 +67,20 @@ template <int Tokens> struct TileSums {
   INGOT_MEMBER VecI of(int t) const { return lanes[t]; }
 };
 
-// `codes`: 32 elements of K of one tile. `x[t] + at`: the token's codes there.
+// `codes`: 32 elements of K of one tile. `x[t]`: the token's row, whose codes are
+// wanted from element `at` on.
 template <WeightCode Code, int Tokens>
 INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
                            const uint8_t *const *x, int64_t at) {
   if constexpr (Code == WeightCode::I8) {
     INGOT_UNROLL for (int quad = 0; quad < 8; ++quad) {
       const VecI w = loadAs<VecI>(codes + 64 * quad);
-      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] =
-          dotBytes(sums.lanes[t], w, splat(loadWord(x[t] + at + 4 * quad)));
+      const VecI even = w & 0x00ff00ff;
+      const VecI odd = (VecI)((VecU)w >> 8) & 0x00ff00ff;
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] = dotPairs(
+          sums.lanes[t], even, splat(loadWord(x[t] + 2 * at + 8 * quad)));
+      INGOT_UNROLL for (int t = 0; t < Tokens; ++t) sums.lanes[t] = dotPairs(
+          sums.lanes[t], odd, splat(loadWord(x[t] + 2 * at + 8 * quad + 4)));
     }
   } else {
     INGOT_UNROLL for (int eight = 0; eight < 4; ++eight) {
@@ -79,9 +98,6 @@ INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
 #else // 256-bit halves
 
 inline constexpr int kManyTokens = 4;
-constexpr bool wantsPreparedCodes(WeightCode code) {
-  return code == WeightCode::I8;
-}
 
 // Ends a step: sums stay in registers and nothing that follows starts early.
 // Without it the optimiser adds up the products of many steps first and spills
@@ -106,8 +122,6 @@ template <int Tokens> struct TileSums {
   }
 };
 
-// For int8 `x[t]` holds prepared codes (prepareCodes), two bytes an element of
-// `at`; for int4 the codes as they are.
 template <WeightCode Code, int Tokens>
 INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
                            const uint8_t *const *x, int64_t at) {
@@ -123,7 +137,7 @@ INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
       }
       INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
         const __m256i pair =
-            _mm256_set1_epi32(loadWord(x[t] + 2 * at + 32 * odd + 4 * quad));
+            _mm256_set1_epi32(loadWord(x[t] + 2 * at + 8 * quad + 4 * odd));
         INGOT_UNROLL for (int h = 0; h < 2; ++h) sums.half[t][h] =
             _mm256_add_epi32(sums.half[t][h], _mm256_madd_epi16(w[h], pair));
       }
@@ -158,21 +172,5 @@ INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
 }
 
 #endif
-
-// Bytes between the prepared codes of two tokens: rows that do not fall on the
-// same cache sets.
-constexpr int64_t preparedRowBytes(int64_t paddedK) { return 2 * paddedK + 64; }
-
-// Widens the codes of a token to 16 bits: for each 32 elements the pairs of even
-// elements (0, 2), (4, 6) ... then those of odd elements.
-INGOT_INLINE void prepareCodes(uint8_t *prepared, const uint8_t *codes,
-                               int64_t paddedK) {
-  typedef int16_t Shorts __attribute__((ext_vector_type(16)));
-  for (int64_t k = 0; k < paddedK; k += 32) {
-    const Shorts both = loadAs<Shorts>(codes + k);
-    storeAs(prepared + 2 * k, (Shorts)((both << 8) >> 8));
-    storeAs(prepared + 2 * k + 32, (Shorts)(both >> 8));
-  }
-}
 
 } // namespace ingot::kernels

@@ -3,8 +3,8 @@
 // share each load of weights; a single token keeps several groups in flight, for
 // one group is one chain of dependent additions.
 #include "compiler/kernels/cpu/IntegerDot.h"
+#include "compiler/kernels/cpu/LinearBlock.h"
 #include "compiler/kernels/cpu/LinearOutput.h"
-#include "compiler/kernels/cpu/LinearScratch.h"
 #include "compiler/kernels/cpu/Simd.h"
 #include "compiler/kernels/cpu/WeightCodes.h"
 #include "runtime/plan/KernelAbi.h"

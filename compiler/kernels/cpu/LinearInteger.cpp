@@ -4,8 +4,8 @@
 // shares each load of weights. `tokens` is the smallest count that the variant
 // serves: 1 streams weights from memory for single tokens.
 #include "compiler/kernels/cpu/IntegerDot.h"
+#include "compiler/kernels/cpu/LinearBlock.h"
 #include "compiler/kernels/cpu/LinearOutput.h"
-#include "compiler/kernels/cpu/LinearScratch.h"
 #include "compiler/kernels/cpu/Simd.h"
 #include "compiler/kernels/cpu/WeightCodes.h"
 #include "runtime/plan/KernelAbi.h"
@@ -22,22 +22,20 @@ struct Tile {
   const uint16_t *scales;
   const uint16_t *mins;
 };
-// Where a token's numbers are: `codes[t]` as addBlock reads them; the scale and
-// sum of group g at rows[t] + offset + 4g.
-template <int Tokens> struct TokenRows {
-  const uint8_t *codes[Tokens];
-  const uint8_t *rows[Tokens];
-};
 } // namespace
 
 template <WeightCode Code, int Tokens, bool Stream>
 INGOT_INLINE void multiplyTile(const abi::LinearParams &params, Tile tile,
-                               const TokenRows<Tokens> &x, int32_t tileIndex,
-                               int32_t token, int32_t group, bool minimum) {
+                               int32_t tileIndex, int32_t token, int32_t group,
+                               bool minimum) {
   constexpr int64_t blockBytes = tileBytes(Code, 32);
   const int32_t paddedK = static_cast<int32_t>(roundUp(params.k, 32));
   const int64_t scalesOffset = params.quantized.scalesOffset;
   const int64_t sumsOffset = params.quantized.sumsOffset;
+  // The scale and sum of a token's group g are at rows[t] + offset + 4g.
+  const uint8_t *rows[Tokens];
+  INGOT_UNROLL for (int t = 0; t < Tokens; ++t) rows[t] =
+      params.quantized.data + (token + t) * params.quantized.rowBytes;
   VecF total[Tokens];
   INGOT_UNROLL for (int t = 0; t < Tokens; ++t) total[t] = splat(0.0f);
 
@@ -50,7 +48,7 @@ INGOT_INLINE void multiplyTile(const abi::LinearParams &params, Tile tile,
       if constexpr (Stream)
         INGOT_UNROLL for (int64_t line = 0; line < blockBytes; line += 64)
             __builtin_prefetch(tile.codes + kPrefetchBytes + line);
-      addBlock<Code, Tokens>(sums, tile.codes, x.codes, at);
+      addBlock<Code, Tokens>(sums, tile.codes, rows, at);
       tile.codes += blockBytes;
       at += 32;
     }
@@ -59,9 +57,9 @@ INGOT_INLINE void multiplyTile(const abi::LinearParams &params, Tile tile,
 
     const VecF weightScale = widen(loadAs<VecH>(tile.scales + g * kLanes));
     INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
-      const int32_t sum = loadWord(x.rows[t] + sumsOffset + 4 * g);
+      const int32_t sum = loadWord(rows[t] + sumsOffset + 4 * g);
       const float scale =
-          __builtin_bit_cast(float, loadWord(x.rows[t] + scalesOffset + 4 * g));
+          __builtin_bit_cast(float, loadWord(rows[t] + scalesOffset + 4 * g));
       VecI dot = sums.of(t);
       if (!minimum)
         dot -= splat(sum) << (Code == WeightCode::I8 ? 7 : 3);
@@ -75,24 +73,6 @@ INGOT_INLINE void multiplyTile(const abi::LinearParams &params, Tile tile,
   storeOutputs(params, tileIndex, token, total, Tokens);
 }
 
-// Tokens [token, token + Tokens) of the block that starts at `blockStart`.
-template <WeightCode Code, int Tokens, bool Stream>
-INGOT_INLINE void multiplyTokens(const abi::LinearParams &params, Tile tile,
-                                 const uint8_t *prepared, int32_t tileIndex,
-                                 int32_t blockStart, int32_t token,
-                                 int32_t group, bool minimum) {
-  const int64_t preparedStride = preparedRowBytes(roundUp(params.k, 32));
-  TokenRows<Tokens> x;
-  INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
-    x.rows[t] = params.quantized.data + (token + t) * params.quantized.rowBytes;
-    x.codes[t] = wantsPreparedCodes(Code)
-                     ? prepared + (token + t - blockStart) * preparedStride
-                     : x.rows[t];
-  }
-  multiplyTile<Code, Tokens, Stream>(params, tile, x, tileIndex, token, group,
-                                     minimum);
-}
-
 template <WeightCode Code>
 INGOT_INLINE void linear(const abi::LinearParams *given,
                          const abi::Slice *slice, int32_t group,
@@ -100,18 +80,12 @@ INGOT_INLINE void linear(const abi::LinearParams *given,
   const abi::LinearParams params = *given;
   const int64_t paddedK = roundUp(params.k, 32);
   const int64_t groups = (params.k + group - 1) / group;
-  const int32_t blockTokens = linearBlockTokens(paddedK, tokens);
-  auto *prepared = static_cast<uint8_t *>(slice->scratch);
+  const int32_t blockTokens =
+      linearBlockTokens(activationBytes(Code) * paddedK, tokens);
 
   for (int32_t blockStart = 0; blockStart < params.numTokens;
        blockStart += blockTokens) {
     const int32_t blockEnd = minOf(blockStart + blockTokens, params.numTokens);
-    if (wantsPreparedCodes(Code))
-      for (int32_t token = blockStart; token < blockEnd; ++token)
-        prepareCodes(
-            prepared + (token - blockStart) * preparedRowBytes(paddedK),
-            params.quantized.data + token * params.quantized.rowBytes, paddedK);
-
     for (int32_t index = slice->begin; index < slice->end; ++index) {
       Tile tile;
       tile.codes = static_cast<const uint8_t *>(params.weights.codes) +
@@ -122,19 +96,19 @@ INGOT_INLINE void linear(const abi::LinearParams *given,
       int32_t token = blockStart;
       if (tokens == 1) {
         for (; token < blockEnd; ++token)
-          multiplyTokens<Code, 1, true>(params, tile, prepared, index,
-                                        blockStart, token, group, minimum);
+          multiplyTile<Code, 1, true>(params, tile, index, token, group,
+                                      minimum);
         continue;
       }
       for (; token + kManyTokens <= blockEnd; token += kManyTokens)
-        multiplyTokens<Code, kManyTokens, false>(
-            params, tile, prepared, index, blockStart, token, group, minimum);
+        multiplyTile<Code, kManyTokens, false>(params, tile, index, token,
+                                               group, minimum);
       for (; token + 2 <= blockEnd; token += 2)
-        multiplyTokens<Code, 2, false>(params, tile, prepared, index,
-                                       blockStart, token, group, minimum);
+        multiplyTile<Code, 2, false>(params, tile, index, token, group,
+                                     minimum);
       if (token < blockEnd)
-        multiplyTokens<Code, 1, false>(params, tile, prepared, index,
-                                       blockStart, token, group, minimum);
+        multiplyTile<Code, 1, false>(params, tile, index, token, group,
+                                     minimum);
     }
   }
 }

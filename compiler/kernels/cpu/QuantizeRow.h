@@ -1,6 +1,6 @@
-// One row of activations to int8 codes with a scale and a sum for each K-group:
-// the epilogue that rms_norm, gated, attention and quantize share, so that the
-// law of docs/numerics.md stands in one place.
+// One row of activations to integer codes with a scale and a sum for each
+// K-group: the epilogue that rms_norm, gated, attention and quantize share, so
+// that the law of docs/numerics.md stands in one place.
 #pragma once
 
 #include "compiler/kernels/cpu/Simd.h"
@@ -11,16 +11,40 @@ namespace ingot::kernels {
 // Larger than any finite float's bits without sign.
 inline constexpr uint32_t kInfinityBits = 0x7f800000u;
 
+// How a kernel quantises its result; constants of the kernel. Group 0: not.
+struct Quantization {
+  int32_t group;
+  int32_t bits; // of a code: 8 or 16
+};
+
+// The largest code. 32512 is 127 * 256: a code of 16 bits is also two of 8.
+INGOT_INLINE float largestCode(int32_t bits) {
+  return bits == 16 ? 32512.0f : 127.0f;
+}
+
+// 16 codes of elements from `k` on of a row, in its layout (KernelAbi.h).
+INGOT_INLINE void storeCodes(uint8_t *row, int32_t k, VecI code, int32_t bits) {
+  if (bits == 16) {
+    const VecI16 wide = __builtin_convertvector(code, VecI16);
+    storeAs(row + 2 * k,
+            __builtin_shufflevector(wide, wide, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10,
+                                    9, 11, 12, 14, 13, 15));
+    return;
+  }
+  storeAs(row + k, __builtin_convertvector(code, VecI8));
+}
+
 // Quantises elements [0, width) as `at(k, count)` gives them, 16 at a time
-// (lanes from `count` on are zero), to codes from column `column` of the row. A
-// group may end short; codes are padded with zeros to a multiple of 32. Where
-// `output` is not null it gets the float32 values.
+// (lanes from `count` on are zero), to codes from column `column` of the row, a
+// multiple of the group. A group may end short; codes are padded with zeros to a
+// multiple of 32. Where `output` is not null it gets the float32 values.
 template <typename At>
 INGOT_INLINE void quantizeRow(uint8_t *row, const abi::QuantizedRows &layout,
-                              int32_t column, int32_t width, int32_t group,
-                              float *output, At at) {
+                              int32_t column, int32_t width,
+                              Quantization quantization, float *output, At at) {
+  const int32_t group = quantization.group;
+  const float largest = largestCode(quantization.bits);
   float values[kMaxGroup];
-  auto *codes = reinterpret_cast<int8_t *>(row) + column;
   float *scales =
       reinterpret_cast<float *>(row + layout.scalesOffset) + column / group;
   auto *sums =
@@ -43,11 +67,11 @@ INGOT_INLINE void quantizeRow(uint8_t *row, const abi::QuantizedRows &layout,
     }
     const float amax = maxLanes(most);
     const bool finite = sumLanes(notFinite) == 0;
-    float inverse = 127.0f / amax;
+    float inverse = largest / amax;
     // Zero, or too small to be divided by: every code is zero.
     if (!(amax > 0.0f) || inverse > 3.4028234664e38f)
       inverse = 0.0f;
-    scales[g] = finite ? amax / 127.0f : __builtin_nanf("");
+    scales[g] = finite ? amax / largest : __builtin_nanf("");
     VecI sum = splat(0);
     for (int32_t k = 0; k < padded; k += kLanes) {
       VecF value = load(values + k);
@@ -55,7 +79,7 @@ INGOT_INLINE void quantizeRow(uint8_t *row, const abi::QuantizedRows &layout,
       VecI code =
           __builtin_convertvector(roundEvenOf(value * splat(inverse)), VecI);
       sum += code;
-      storeAs(codes + begin + k, __builtin_convertvector(code, VecI8));
+      storeCodes(row, column + begin + k, code, quantization.bits);
     }
     sums[g] = sumLanes(sum);
   }

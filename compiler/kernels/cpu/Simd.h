@@ -22,12 +22,14 @@ typedef int32_t VecI __attribute__((ext_vector_type(16)));
 typedef uint32_t VecU __attribute__((ext_vector_type(16)));
 typedef uint16_t VecU16 __attribute__((ext_vector_type(16)));
 typedef int8_t VecI8 __attribute__((ext_vector_type(16)));
+typedef int16_t VecI16 __attribute__((ext_vector_type(16)));
 typedef _Float16 VecH __attribute__((ext_vector_type(16)));
 typedef _Float16 VecH8 __attribute__((ext_vector_type(8)));
 typedef float VecF8 __attribute__((ext_vector_type(8)));
 
 inline constexpr int kLanes = 16;
-// The largest K-group of a quantised row or weight.
+// The largest K-group of a quantised row or weight; of int8 weights it is 256,
+// which keeps their sums in 32 bits (docs/numerics.md).
 inline constexpr int kMaxGroup = 1024;
 // The largest attention head.
 inline constexpr int kMaxHeadDim = 512;

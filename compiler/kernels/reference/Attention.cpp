@@ -141,7 +141,7 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
 }
 
 void attention(const abi::AttentionParams &params, const abi::Slice &slice,
-               CacheType type, std::int32_t group) {
+               CacheType type, Quantization quantization) {
   const std::int32_t perKv = params.heads / params.kvHeads;
   const std::int32_t headDim = params.headDim;
   for (std::int32_t item = slice.begin; item < slice.end; ++item) {
@@ -221,9 +221,9 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
         params.output[(static_cast<std::int64_t>(token) * params.heads + head) *
                           headDim +
                       d] = A[d];
-    if (group != 0 && params.quantized.data)
-      quantizeValues(params.quantized, token, head * headDim, headDim, group,
-                     A.data());
+    if (quantization.group != 0 && params.quantized.data)
+      quantizeValues(params.quantized, token, head * headDim, headDim,
+                     quantization, A.data());
   }
 }
 

@@ -12,19 +12,19 @@ namespace {
 // The values of a row to float32, to a quantised row, or to both.
 void writeRow(const std::vector<float> &values, float *output,
               const abi::QuantizedRows &quantized, std::int32_t token,
-              std::int32_t group) {
+              Quantization quantization) {
   const auto width = static_cast<std::int32_t>(values.size());
   if (output)
     for (std::int32_t k = 0; k < width; ++k)
       output[static_cast<std::int64_t>(token) * width + k] = values[k];
-  if (group != 0 && quantized.data)
-    quantizeValues(quantized, token, 0, width, group, values.data());
+  if (quantization.group != 0 && quantized.data)
+    quantizeValues(quantized, token, 0, width, quantization, values.data());
 }
 
 } // namespace
 
 void rmsNorm(const abi::RmsNormParams &params, const abi::Slice &slice,
-             std::int32_t group) {
+             Quantization quantization) {
   std::vector<float> values(params.width);
   for (std::int32_t t = slice.begin; t < slice.end; ++t) {
     const float *x = params.input + static_cast<std::int64_t>(t) * params.width;
@@ -37,19 +37,19 @@ void rmsNorm(const abi::RmsNormParams &params, const abi::Slice &slice,
                                : params.weight[k] + params.weightOffset;
       values[k] = (x[k] * r) * weight;
     }
-    writeRow(values, params.output, params.quantized, t, group);
+    writeRow(values, params.output, params.quantized, t, quantization);
   }
 }
 
 void quantize(const abi::QuantizeParams &params, const abi::Slice &slice,
-              std::int32_t group) {
+              Quantization quantization) {
   for (std::int32_t t = slice.begin; t < slice.end; ++t)
-    quantizeValues(params.quantized, t, 0, params.width, group,
+    quantizeValues(params.quantized, t, 0, params.width, quantization,
                    params.input + static_cast<std::int64_t>(t) * params.width);
 }
 
 void gated(const abi::GatedParams &params, const abi::Slice &slice,
-           Activation activation, std::int32_t group) {
+           Activation activation, Quantization quantization) {
   std::vector<float> values(params.width);
   for (std::int32_t t = slice.begin; t < slice.end; ++t) {
     const float *gate =
@@ -60,7 +60,7 @@ void gated(const abi::GatedParams &params, const abi::Slice &slice,
                           : kernels::geluTanhLaw(gate[k]);
       values[k] = g * gate[params.width + k];
     }
-    writeRow(values, params.output, params.quantized, t, group);
+    writeRow(values, params.output, params.quantized, t, quantization);
   }
 }
 

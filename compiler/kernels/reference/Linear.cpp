@@ -40,12 +40,12 @@ float integerTotal(const abi::LinearParams &params, std::int32_t token,
                    std::int32_t row, const Encoding &encoding) {
   const std::uint8_t *x =
       params.quantized.data + token * params.quantized.rowBytes;
-  const auto *codes = reinterpret_cast<const std::int8_t *>(x);
   const auto *scales =
       reinterpret_cast<const float *>(x + params.quantized.scalesOffset);
   const auto *sums =
       reinterpret_cast<const std::int32_t *>(x + params.quantized.sumsOffset);
   const std::int64_t groups = (params.k + encoding.group - 1) / encoding.group;
+  const std::int32_t bits = activationBits(encoding.code);
   float total = 0.0f;
   for (std::int64_t g = 0; g < groups; ++g) {
     std::int32_t dot = 0;
@@ -53,7 +53,7 @@ float integerTotal(const abi::LinearParams &params, std::int32_t token,
          k < (g + 1) * encoding.group && k < params.k; ++k)
       dot += (codeAt(params.weights, row, k, params.k, encoding.code) -
               offsetOf(encoding)) *
-             codes[k];
+             activationCode(x, k, bits);
     const float both =
         factorAt(params.weights.scales, row, g, groups) * scales[g];
     total = std::fma(static_cast<float>(dot), both, total);
@@ -80,6 +80,8 @@ float floatTotal(const abi::LinearParams &params, std::int32_t token,
 }
 
 } // namespace
+
+std::int32_t activationBits(Code code) { return code == Code::I8 ? 16 : 8; }
 
 float weightAt(const abi::PackedWeights &weights, std::int64_t row,
                std::int64_t column, std::int64_t columns,

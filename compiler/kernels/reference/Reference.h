@@ -3,6 +3,7 @@
 // bit. An oracle for tests and tools, never a fallback.
 #pragma once
 
+#include "compiler/kernels/reference/Scalar.h"
 #include "runtime/plan/KernelAbi.h"
 
 #include <cstdint>
@@ -15,25 +16,27 @@ struct Encoding {
   std::int32_t group = 0; // of integer codes
   bool minimum = false;
 };
+// Bits of the activation codes that an integer encoding is multiplied with.
+std::int32_t activationBits(Code code);
 enum class Activation { Silu, GeluTanh };
 enum class CacheType { F32, F16 };
 
-// `group` 0 writes float32 only.
+// Group 0 of a quantisation writes float32 only.
 void embed(const abi::EmbedParams &params, const abi::Slice &slice,
            const Encoding &encoding);
 void ropeTable(const abi::RopeTableParams &params, const abi::Slice &slice);
 void rmsNorm(const abi::RmsNormParams &params, const abi::Slice &slice,
-             std::int32_t group);
+             Quantization quantization);
 void quantize(const abi::QuantizeParams &params, const abi::Slice &slice,
-              std::int32_t group);
+              Quantization quantization);
 void linear(const abi::LinearParams &params, const abi::Slice &slice,
             const Encoding &encoding);
 void gated(const abi::GatedParams &params, const abi::Slice &slice,
-           Activation activation, std::int32_t group);
+           Activation activation, Quantization quantization);
 void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
                     const abi::Slice &slice, CacheType type);
 void attention(const abi::AttentionParams &params, const abi::Slice &slice,
-               CacheType type, std::int32_t group);
+               CacheType type, Quantization quantization);
 void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice);
 
 // One weight of a packed tensor, as the float32 value that it stands for.

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace ingot::reference {
@@ -43,11 +44,39 @@ float fromBrain(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
+// Byte of a code of 16 bits: elements 1 and 2 of every four trade places.
+static std::int64_t wideOffset(std::int64_t k) {
+  const std::int64_t inFour = k % 4;
+  const bool middle = inFour == 1 || inFour == 2;
+  return 2 * (middle ? k - inFour + (3 - inFour) : k);
+}
+
+std::int32_t activationCode(const std::uint8_t *row, std::int64_t k,
+                            std::int32_t bits) {
+  if (bits == 8)
+    return static_cast<std::int8_t>(row[k]);
+  std::int16_t code;
+  std::memcpy(&code, row + wideOffset(k), 2);
+  return code;
+}
+
+void setActivationCode(std::uint8_t *row, std::int64_t k, std::int32_t bits,
+                       std::int32_t code) {
+  if (bits == 8) {
+    row[k] = static_cast<std::uint8_t>(code);
+    return;
+  }
+  const auto wide = static_cast<std::int16_t>(code);
+  std::memcpy(row + wideOffset(k), &wide, 2);
+}
+
 void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
-                    std::int32_t column, std::int32_t width, std::int32_t group,
-                    const float *values) {
+                    std::int32_t column, std::int32_t width,
+                    Quantization quantization, const float *values) {
+  const std::int32_t group = quantization.group;
+  const std::int32_t bits = quantization.bits;
+  const float largest = bits == 16 ? 32512.0f : 127.0f;
   std::uint8_t *row = rows.data + token * rows.rowBytes;
-  auto *codes = reinterpret_cast<std::int8_t *>(row) + column;
   auto *scales =
       reinterpret_cast<float *>(row + rows.scalesOffset) + column / group;
   auto *sums =
@@ -62,21 +91,22 @@ void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
       if (std::fabs(values[k]) > amax)
         amax = std::fabs(values[k]);
     }
-    float inverse = amax > 0.0f ? 127.0f / amax : 0.0f;
+    float inverse = amax > 0.0f ? largest / amax : 0.0f;
     if (!std::isfinite(inverse))
       inverse = 0.0f;
     scales[g] =
-        finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN();
+        finite ? amax / largest : std::numeric_limits<float>::quiet_NaN();
     std::int32_t sum = 0;
     for (std::int32_t k = begin; k < end; ++k) {
-      const float code = finite ? std::nearbyint(values[k] * inverse) : 0.0f;
-      codes[k] = static_cast<std::int8_t>(code);
-      sum += codes[k];
+      const auto code = static_cast<std::int32_t>(
+          finite ? std::nearbyint(values[k] * inverse) : 0.0f);
+      setActivationCode(row, column + k, bits, code);
+      sum += code;
     }
     sums[g] = sum;
   }
   for (std::int32_t k = width; k % 32 != 0; ++k)
-    codes[k] = 0;
+    setActivationCode(row, column + k, bits, 0);
 }
 
 float sumOfSquares(const float *values, std::int32_t width) {

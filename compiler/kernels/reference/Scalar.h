@@ -12,10 +12,22 @@ float fromHalf(std::uint16_t bits);
 std::uint16_t toHalf(float value); // to nearest, ties to even
 float fromBrain(std::uint16_t bits);
 
+// How values become codes; group 0 means that they do not.
+struct Quantization {
+  std::int32_t group = 0;
+  std::int32_t bits = 16; // of a code: 8 or 16
+};
+
+// Code of element `k` of a quantised row.
+std::int32_t activationCode(const std::uint8_t *row, std::int64_t k,
+                            std::int32_t bits);
+void setActivationCode(std::uint8_t *row, std::int64_t k, std::int32_t bits,
+                       std::int32_t code);
+
 // values[0, width) to codes from column `column` of a quantised row.
 void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
-                    std::int32_t column, std::int32_t width, std::int32_t group,
-                    const float *values);
+                    std::int32_t column, std::int32_t width,
+                    Quantization quantization, const float *values);
 
 // The sum of squares by the law of RMSNorm: 16 lanes, then pairwise.
 float sumOfSquares(const float *values, std::int32_t width);

@@ -114,7 +114,7 @@ struct Shape {
 
 void benchLinear(const codegen::CpuLevel &level, const std::string &encoding,
                  int group, const Limits &limits, const char *filter) {
-  codegen::KernelConfig config = {{"encoding", encoding}, {"k", 1536}};
+  codegen::KernelConfig config = {{"encoding", encoding}};
   if (group)
     config["group"] = group;
   auto variants = codegen::variantsFor("linear", config);
@@ -160,7 +160,8 @@ void benchLinear(const codegen::CpuLevel &level, const std::string &encoding,
             static_cast<std::uint8_t>(integer ? (i * 2654435761u) >> 11 : 0);
       for (std::size_t i = 0; i < scales.size() / 2; ++i)
         scales.as<std::uint16_t>()[i] = 0x1c00;
-      const int rowBytes = (paddedK + 8 * std::max(groups, 1) + 63) / 64 * 64;
+      const int codesEnd = paddedK * (encoding == "i8" ? 2 : 1);
+      const int rowBytes = (codesEnd + 8 * std::max(groups, 1) + 63) / 64 * 64;
       Buffer rows(static_cast<std::size_t>(rowBytes) * tokens);
       Buffer input(4u * static_cast<std::size_t>(shape.k) * tokens);
       for (std::size_t i = 0; i < rows.size(); ++i)
@@ -170,7 +171,8 @@ void benchLinear(const codegen::CpuLevel &level, const std::string &encoding,
       Buffer scratch0(scratchBytes), scratch1(scratchBytes);
       abi::LinearParams params = {};
       params.input = input.as<float>();
-      params.quantized = {rows.data(), rowBytes, paddedK, paddedK + 4 * groups};
+      params.quantized = {rows.data(), rowBytes, codesEnd,
+                          codesEnd + 4 * groups};
       params.output = output.as<float>();
       params.outputStride = shape.n;
       params.numTokens = tokens;
@@ -210,7 +212,8 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
                     int heads, int kvHeads, const Limits &limits,
                     const char *filter) {
   auto variants = codegen::variantsFor(
-      "attention", {{"head_dim", 64}, {"kv", type}, {"group", 32}});
+      "attention",
+      {{"head_dim", 64}, {"kv", type}, {"group", 32}, {"bits", 16}});
   const codegen::KernelVariant &variant = variants->front();
   auto kernels = test::MappedKernels::compile(
       level, {{variant.name, variant.op, variant.constants}});
@@ -240,13 +243,13 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
     for (int t = 0; t < tokens; ++t)
       of[t] = sequences > 1 ? t : 0;
     Buffer query(4u * tokens * heads * 64),
-        rows(static_cast<std::size_t>(tokens) * 1024 * 2);
+        rows(static_cast<std::size_t>(tokens) * 2048);
     for (std::size_t i = 0; i < query.size() / 4; ++i)
       query.as<float>()[i] = 0.01f * static_cast<float>(i % 97);
     abi::AttentionParams params = {};
     params.query = query.as<float>();
     params.cache = {cache.data(), 2 * plane, plane};
-    params.quantized = {rows.data(), 2048, heads * 64, heads * 64 + heads * 8};
+    params.quantized = {rows.data(), 2048, heads * 128, heads * 136};
     params.blockTable = table.data();
     params.sequences = spans.data();
     params.tokenSequence = of.data();
@@ -285,8 +288,9 @@ void benchRows(const codegen::CpuLevel &level, const Limits &limits,
     return codegen::KernelRequest{variant.name, variant.op, variant.constants};
   };
   auto kernels = test::MappedKernels::compile(
-      level, {request("rms_norm", {{"group", 32}}),
-              request("gated", {{"activation", "silu"}, {"group", 32}})});
+      level, {request("rms_norm", {{"group", 32}, {"bits", 16}}),
+              request("gated",
+                      {{"activation", "silu"}, {"group", 32}, {"bits", 16}})});
   const int tokens = 512;
   Buffer input(4u * tokens * 3072), weight(4u * 3072), rows(4096u * tokens);
   for (std::size_t i = 0; i < input.size() / 4; ++i)
@@ -294,13 +298,13 @@ void benchRows(const codegen::CpuLevel &level, const Limits &limits,
         0.01f * static_cast<float>(static_cast<int>(i % 197) - 98);
   for (const bool norm : {true, false}) {
     const std::string name =
-        norm ? "rms_norm_q32 576 T=512" : "gated_silu_q32 1536 T=512";
+        norm ? "rms_norm_q16g32 576 T=512" : "gated_silu_q16g32 1536 T=512";
     if (filter && name.find(filter) == std::string::npos)
       continue;
     abi::RmsNormParams rms = {};
     rms.input = input.as<float>();
     rms.weight = weight.as<float>();
-    rms.quantized = {rows.data(), 4096, 2048, 3072};
+    rms.quantized = {rows.data(), 4096, 3072, 3584};
     rms.numTokens = tokens;
     rms.width = 576;
     rms.eps = 1e-5f;

@@ -30,7 +30,7 @@ requestsFor(const std::vector<std::pair<std::string, KernelConfig>> &configs) {
 }
 
 KernelConfig linear(const std::string &encoding, std::int64_t group) {
-  KernelConfig config = {{"encoding", encoding}, {"k", 576}};
+  KernelConfig config = {{"encoding", encoding}};
   if (group)
     config["group"] = group;
   return config;
@@ -41,11 +41,12 @@ std::vector<KernelRequest> modelRequests() {
   return requestsFor(
       {{"embed", {{"encoding", "i8"}, {"group", 32}}},
        {"rope_table", {}},
-       {"rms_norm", {{"group", 32}}},
+       {"rms_norm", {{"group", 32}, {"bits", 16}}},
        {"linear", linear("i8", 32)},
        {"rope_cache_write", {{"head_dim", 64}, {"kv", "f16"}}},
-       {"attention", {{"head_dim", 64}, {"kv", "f16"}, {"group", 32}}},
-       {"gated", {{"activation", "silu"}, {"group", 32}}},
+       {"attention",
+        {{"head_dim", 64}, {"kv", "f16"}, {"group", 32}, {"bits", 16}}},
+       {"gated", {{"activation", "silu"}, {"group", 32}, {"bits", 16}}},
        {"gather_rows", {}}});
 }
 
@@ -134,8 +135,8 @@ TEST_P(LevelCodegenTest, CodeMapsWithoutALinker) {
 TEST_P(LevelCodegenTest, SameRequestsGiveTheSameBytes) {
   const std::vector<KernelRequest> requests =
       requestsFor({{"gather_rows", {}},
-                   {"quantize", {{"group", 32}}},
-                   {"rms_norm", {{"group", 32}}}});
+                   {"quantize", {{"group", 32}, {"bits", 8}}},
+                   {"rms_norm", {{"group", 32}, {"bits", 16}}}});
   auto first = compileLevel(GetParam(), requests, 2);
   auto second = compileLevel(GetParam(), requests, 1);
   ASSERT_TRUE(first.isOk() && second.isOk());
@@ -146,7 +147,9 @@ TEST_P(LevelCodegenTest, SameRequestsGiveTheSameBytes) {
 TEST_P(LevelCodegenTest, LargestConstantsCompile) {
   auto level = compileLevel(
       GetParam(),
-      requestsFor({{"quantize", {{"group", kLargestGroup}}},
+      requestsFor({{"quantize", {{"group", kLargestGroup}, {"bits", 8}}},
+                   {"quantize", {{"group", kLargestWideGroup}, {"bits", 16}}},
+                   {"linear", linear("i8", kLargestWideGroup)},
                    {"rope_cache_write",
                     {{"head_dim", kLargestHeadDim}, {"kv", "f32"}}}}));
   EXPECT_TRUE(level.isOk()) << level.status().message();
@@ -160,7 +163,8 @@ INSTANTIATE_TEST_SUITE_P(Levels, LevelCodegenTest,
                          });
 
 TEST(CpuCodegenTest, VnniIsInTheInnerLoopsOfLinear) {
-  for (const char *encoding : {"i8", "i4"}) {
+  for (const auto &[encoding, instruction] :
+       {std::pair{"i8", "vpdpwssd"}, {"i4", "vpdpbusd"}}) {
     const std::vector<KernelRequest> requests =
         requestsFor({{"linear", linear(encoding, 128)}});
     auto level = compileLevel("avx512-vnni", requests);
@@ -169,7 +173,7 @@ TEST(CpuCodegenTest, VnniIsInTheInnerLoopsOfLinear) {
       int loops = 0;
       for (const std::string &loop :
            innermostLoops(disassemble(*level, request.name))) {
-        const bool dot = loop.find("vpdpbusd") != std::string::npos &&
+        const bool dot = loop.find(instruction) != std::string::npos &&
                          loop.find("%zmm") != std::string::npos;
         loops += dot;
         // No spills beside the dot products.
@@ -235,9 +239,11 @@ TEST(KernelCatalogTest, NamesFollowTheGrammar) {
       nameOf("embed", {{"encoding", "i4"}, {"group", 64}, {"minimum", 1}}),
       "embed_i4g64m");
   EXPECT_EQ(nameOf("rms_norm", {}), "rms_norm_f32");
-  EXPECT_EQ(nameOf("quantize", {{"group", 128}}), "quantize_q128");
-  EXPECT_EQ(nameOf("gated", {{"activation", "gelu_tanh"}, {"group", 32}}),
-            "gated_gelu_tanh_q32");
+  EXPECT_EQ(nameOf("quantize", {{"group", 128}, {"bits", 16}}),
+            "quantize_q16g128");
+  EXPECT_EQ(nameOf("gated",
+                   {{"activation", "gelu_tanh"}, {"group", 32}, {"bits", 8}}),
+            "gated_gelu_tanh_q8g32");
   EXPECT_EQ(nameOf("attention", {{"head_dim", 80}, {"kv", "f32"}}),
             "attention_h80_f32_f32");
 }
@@ -246,19 +252,29 @@ TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
   auto message = [](const std::string &op, const KernelConfig &config) {
     return variantsFor(op, config).status().message();
   };
-  EXPECT_EQ(message("linear", {{"encoding", "i8"}, {"k", 64}}),
+  EXPECT_EQ(message("linear", {{"encoding", "i8"}}),
             "kernel linear: needs \"group\"");
-  EXPECT_EQ(message("quantize", {{"group", 40}}),
+  EXPECT_EQ(message("quantize", {{"group", 40}, {"bits", 8}}),
             "kernel quantize: \"group\": expected a multiple of 32 up to 1024, "
             "found 40");
-  EXPECT_EQ(message("linear", {{"encoding", "i8"}, {"group", 32}}),
-            "kernel linear: needs \"k\", a number of columns");
-  EXPECT_EQ(message("linear", {{"encoding", "i3"}, {"k", 64}}),
+  EXPECT_EQ(message("quantize", {{"group", 512}, {"bits", 16}}),
+            "kernel quantize: \"group\": expected a multiple of 32 up to 256, "
+            "found 512");
+  EXPECT_EQ(message("linear", {{"encoding", "i8"}, {"group", 512}}),
+            "kernel linear: \"group\": expected a multiple of 32 up to 256, "
+            "found 512");
+  EXPECT_EQ(message("rms_norm", {{"group", 32}}),
+            "kernel rms_norm: needs \"bits\"");
+  EXPECT_EQ(
+      message("rms_norm", {{"group", 32}, {"bits", 12}}),
+      "kernel rms_norm: \"bits\": expected 8 or 16 with a group, found 12");
+  EXPECT_EQ(message("gated", {{"activation", "silu"}, {"bits", 8}}),
+            "kernel gated: \"bits\": expected 8 or 16 with a group, found 8");
+  EXPECT_EQ(message("linear", {{"encoding", "i3"}}),
             "kernel linear: \"encoding\": expected one of f32, f16, bf16, i8, "
             "i4, found \"i3\"");
   EXPECT_EQ(
-      message("linear",
-              {{"encoding", "i8"}, {"group", 32}, {"minimum", 1}, {"k", 64}}),
+      message("linear", {{"encoding", "i8"}, {"group", 32}, {"minimum", 1}}),
       "kernel linear: \"minimum\": expected 0, or 1 for i4, found 1 for i8");
   EXPECT_EQ(message("gather_rows", {{"width", 4}}),
             "kernel gather_rows: unknown key \"width\"");
@@ -266,7 +282,8 @@ TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
             "kernel attention: \"head_dim\": expected a multiple of 8 up to "
             "512, found 20");
   EXPECT_EQ(
-      message("attention", {{"head_dim", 64}, {"kv", "f16"}, {"group", 128}}),
+      message("attention",
+              {{"head_dim", 64}, {"kv", "f16"}, {"group", 128}, {"bits", 8}}),
       "kernel attention: \"group\": 128 does not divide a head of 64; a "
       "quantize launch "
       "must follow");

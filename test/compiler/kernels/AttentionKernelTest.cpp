@@ -148,17 +148,21 @@ TEST_P(AttentionKernelTest, EqualsTheReference) {
         params.softCap = window == 31 ? 5.0f : 0.0f;
         const int group = geometry.headDim % 32 == 0 && window != 32 ? 32 : 0;
         codegen::KernelConfig config = step.config();
+        const int bits = group == 0 ? 0 : geometry.headDim == 64 ? 8 : 16;
         config["group"] = group;
+        config["bits"] = bits;
         const int groups = group ? width / group : 0;
-        const int rowBytes = (width + 8 * groups + 63) / 64 * 64;
+        const int codesEnd = width * bits / 8;
+        const int rowBytes = (codesEnd + 8 * groups + 63) / 64 * 64;
         PoisonedBuffer got(query.size() * 4), want(query.size() * 4);
         PoisonedBuffer gotRows(static_cast<std::size_t>(step.numTokens) *
                                rowBytes);
         PoisonedBuffer wantRows(gotRows.size());
         params.output = want.as<float>();
-        params.quantized = {group ? wantRows.data() : nullptr, rowBytes, width,
-                            width + 4 * groups};
-        reference::attention(params, wholeSlice(items), step.type(), group);
+        params.quantized = {group ? wantRows.data() : nullptr, rowBytes,
+                            codesEnd, codesEnd + 4 * groups};
+        reference::attention(params, wholeSlice(items), step.type(),
+                             {group, bits});
         params.output = got.as<float>();
         params.quantized.data = group ? gotRows.data() : nullptr;
         runSliced(kernelsFor(*level, "attention", config).at(0), &params, items,
@@ -325,7 +329,7 @@ TEST(AttentionReferenceTest, IsCloseToSoftmaxInFloat64) {
     abi::AttentionParams params = step.attention(cache, query.data());
     params.window = window;
     params.output = output.data();
-    reference::attention(params, wholeSlice(20), reference::CacheType::F32, 0);
+    reference::attention(params, wholeSlice(20), reference::CacheType::F32, {});
     for (int t = 0; t < 5; ++t)
       for (int head = 0; head < 4; ++head) {
         const int s = step.tokenSequence[t];

@@ -16,14 +16,15 @@ constexpr int kTokens = 6;
 
 // A quantised buffer of the geometry that a plan would give.
 struct QuantizedBuffer {
-  int padded, groups, rowBytes;
+  int codeBytes, groups, rowBytes;
   PoisonedBuffer data;
   abi::QuantizedRows rows;
-  QuantizedBuffer(int tokens, int width, int group)
-      : padded((width + 31) / 32 * 32), groups((width + group - 1) / group),
-        rowBytes((padded + 8 * groups + 63) / 64 * 64),
+  QuantizedBuffer(int tokens, int width, reference::Quantization quantization)
+      : codeBytes((width + 31) / 32 * 32 * quantization.bits / 8),
+        groups((width + quantization.group - 1) / quantization.group),
+        rowBytes((codeBytes + 8 * groups + 63) / 64 * 64),
         data(static_cast<std::size_t>(tokens) * rowBytes),
-        rows{data.data(), rowBytes, padded, padded + 4 * groups} {}
+        rows{data.data(), rowBytes, codeBytes, codeBytes + 4 * groups} {}
 };
 
 std::vector<float> oddValues(std::size_t count, Random &random) {
@@ -42,24 +43,36 @@ protected:
                     codegen::KernelConfig config, int width,
                     Reference reference) {
     Random random(7);
-    for (const int group : {0, 32, 64, 128}) {
+    for (const reference::Quantization quantization :
+         {reference::Quantization{0, 0},
+          {32, 16},
+          {32, 8},
+          {64, 16},
+          {128, 8},
+          {128, 16}}) {
+      const int group = quantization.group;
+      const reference::Quantization buffers =
+          group ? quantization : reference::Quantization{32, 8};
       config["group"] = group;
+      config["bits"] = quantization.bits;
       const abi::KernelFn kernel = kernelsFor(*level, op, config).at(0);
       for (const bool floats : {true, false}) {
         const bool quantized = group != 0;
-        QuantizedBuffer gotRows(kTokens, width, group ? group : 32);
-        QuantizedBuffer wantRows(kTokens, width, group ? group : 32);
+        QuantizedBuffer gotRows(kTokens, width, buffers);
+        QuantizedBuffer wantRows(kTokens, width, buffers);
         PoisonedBuffer got(4u * kTokens * width), want(4u * kTokens * width);
         params.output = floats || !quantized ? want.as<float>() : nullptr;
         params.quantized = quantized ? wantRows.rows : abi::QuantizedRows{};
-        reference(params, wholeSlice(kTokens), group);
+        reference(params, wholeSlice(kTokens), quantization);
         params.output = params.output ? got.as<float>() : nullptr;
         params.quantized = quantized ? gotRows.rows : abi::QuantizedRows{};
         runSliced(kernel, &params, kTokens, 0, random);
         EXPECT_TRUE(sameBytes(got, want))
-            << op << " width=" << width << " group=" << group;
+            << op << " width=" << width << " group=" << group
+            << " bits=" << quantization.bits;
         EXPECT_TRUE(sameBytes(gotRows.data, wantRows.data))
-            << op << " width=" << width << " group=" << group;
+            << op << " width=" << width << " group=" << group
+            << " bits=" << quantization.bits;
       }
     }
   }
@@ -97,38 +110,51 @@ TEST_P(ElementwiseKernelTest, Gated) {
       params.numTokens = kTokens;
       params.width = width;
       const bool silu = activation == reference::Activation::Silu;
-      checkOutputs(
-          params, "gated",
-          {{"activation", std::string(silu ? "silu" : "gelu_tanh")}}, width,
-          [&](const abi::GatedParams &p, const abi::Slice &slice, int group) {
-            reference::gated(p, slice, activation, group);
-          });
+      checkOutputs(params, "gated",
+                   {{"activation", std::string(silu ? "silu" : "gelu_tanh")}},
+                   width,
+                   [&](const abi::GatedParams &p, const abi::Slice &slice,
+                       reference::Quantization quantization) {
+                     reference::gated(p, slice, activation, quantization);
+                   });
     }
 }
 
 TEST_P(ElementwiseKernelTest, Quantize) {
   Random random(3);
   for (const int width : kWidths)
-    for (const int group : {32, 96, 128, 1024}) {
+    for (const reference::Quantization quantization :
+         {reference::Quantization{32, 8},
+          {96, 8},
+          {128, 8},
+          {1024, 8},
+          {32, 16},
+          {96, 16},
+          {256, 16}}) {
       std::vector<float> input =
           oddValues(static_cast<std::size_t>(kTokens) * width, random);
-      // Whole tokens of one kind: zero, denormal (127 / amax overflows), infinite.
+      // Whole tokens of one kind: zero, denormal (the inverse overflows), infinite.
       std::fill_n(input.begin(), width, 0.0f);
       std::fill_n(input.begin() + width, width, 1e-42f);
       input[2 * static_cast<std::size_t>(width)] = INFINITY;
       std::fill_n(input.begin() + 3 * static_cast<std::ptrdiff_t>(width), width,
                   3.4e38f);
-      QuantizedBuffer got(kTokens, width, group), want(kTokens, width, group);
+      QuantizedBuffer got(kTokens, width, quantization),
+          want(kTokens, width, quantization);
       abi::QuantizeParams params = {input.data(), want.rows, kTokens, width};
-      reference::quantize(params, wholeSlice(kTokens), group);
+      reference::quantize(params, wholeSlice(kTokens), quantization);
       params.quantized = got.rows;
-      runSliced(kernelsFor(*level, "quantize", {{"group", group}}).at(0),
+      runSliced(kernelsFor(*level, "quantize",
+                           {{"group", quantization.group},
+                            {"bits", quantization.bits}})
+                    .at(0),
                 &params, kTokens, 0, random);
       EXPECT_TRUE(sameBytes(got.data, want.data))
-          << "width=" << width << " group=" << group;
+          << "width=" << width << " group=" << quantization.group
+          << " bits=" << quantization.bits;
       // The group with infinity shows; the others are what a quantiser promises.
       const auto *scales = reinterpret_cast<const float *>(
-          got.data.data() + 2 * got.rowBytes + got.padded);
+          got.data.data() + 2 * got.rowBytes + got.codeBytes);
       EXPECT_TRUE(std::isnan(scales[0]));
     }
 }

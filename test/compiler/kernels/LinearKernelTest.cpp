@@ -22,13 +22,13 @@ const std::vector<EncodingCase> kFloatCases = {
 const std::vector<EncodingCase> kIntegerCases = {
     {"i8", {Code::I8, 32}},       {"i8", {Code::I8, 64}},
     {"i8", {Code::I8, 128}},      {"i8", {Code::I8, 96}},
+    {"i8", {Code::I8, 256}},      {"i4", {Code::I4, 1024}},
     {"i4", {Code::I4, 32}},       {"i4", {Code::I4, 64}},
     {"i4", {Code::I4, 128}},      {"i4", {Code::I4, 32, true}},
     {"i4", {Code::I4, 64, true}}, {"i4", {Code::I4, 128, true}}};
 
-codegen::KernelConfig configOf(const EncodingCase &test, int k) {
-  codegen::KernelConfig config = {{"encoding", std::string(test.name)},
-                                  {"k", k}};
+codegen::KernelConfig configOf(const EncodingCase &test) {
+  codegen::KernelConfig config = {{"encoding", std::string(test.name)}};
   if (test.encoding.group) {
     config["group"] = test.encoding.group;
     config["minimum"] = test.encoding.minimum ? 1 : 0;
@@ -113,18 +113,24 @@ struct RandomWeights {
 
 // Quantised activations: extreme and random codes, odd scales.
 struct RandomRows {
-  int padded, groups, rowBytes;
+  int padded, groups, bits, codeBytes, rowBytes;
   PoisonedBuffer data;
   abi::QuantizedRows rows;
 
-  RandomRows(int tokens, int k, int group, Random &random)
-      : padded((k + 31) / 32 * 32), groups((k + group - 1) / group),
-        rowBytes((padded + 8 * groups + 63) / 64 * 64),
+  RandomRows(int tokens, int k, const reference::Encoding &encoding,
+             Random &random)
+      : RandomRows(tokens, k, encoding.group ? encoding.group : 32,
+                   reference::activationBits(encoding.code), random) {}
+
+  RandomRows(int tokens, int k, int group, int bits, Random &random)
+      : padded((k + 31) / 32 * 32), groups((k + group - 1) / group), bits(bits),
+        codeBytes(padded * bits / 8),
+        rowBytes((codeBytes + 8 * groups + 63) / 64 * 64),
         data(static_cast<std::size_t>(tokens) * rowBytes),
-        rows{data.data(), rowBytes, padded, padded + 4 * groups} {
+        rows{data.data(), rowBytes, codeBytes, codeBytes + 4 * groups} {
+    const int largest = bits == 16 ? 32512 : 127;
     for (int t = 0; t < tokens; ++t) {
       std::uint8_t *row = data.data() + t * rowBytes;
-      auto *codes = reinterpret_cast<std::int8_t *>(row);
       auto *scales = reinterpret_cast<float *>(row + rows.scalesOffset);
       auto *sums = reinterpret_cast<std::int32_t *>(row + rows.sumsOffset);
       const int kind = below(random, 5);
@@ -134,12 +140,13 @@ struct RandomRows {
         sums[g] = 0;
       }
       for (int i = 0; i < padded; ++i) {
-        const int code = kind == 0   ? 127
-                         : kind == 1 ? -127
-                                     : below(random, 255) - 127;
-        codes[i] = static_cast<std::int8_t>(i < k ? code : 0);
+        const int code = i >= k      ? 0
+                         : kind == 0 ? largest
+                         : kind == 1 ? -largest
+                                     : below(random, 2 * largest + 1) - largest;
+        reference::setActivationCode(row, i, bits, code);
         if (i < k)
-          sums[i / group] += codes[i];
+          sums[i / group] += code;
       }
     }
   }
@@ -163,8 +170,7 @@ void checkLinear(const codegen::CpuLevel &level, const EncodingCase &test,
                  const LinearCase &shape, Random &random) {
   const reference::Encoding &encoding = test.encoding;
   RandomWeights weights(encoding, shape.n, shape.k, random);
-  RandomRows rows(shape.tokens, shape.k, encoding.group ? encoding.group : 32,
-                  random);
+  RandomRows rows(shape.tokens, shape.k, encoding, random);
   PoisonedBuffer input(4u * shape.tokens * shape.k);
   for (int i = 0; i < shape.tokens * shape.k; ++i)
     input.as<float>()[i] = oddActivation(random, below(random, 20) == 0);
@@ -193,11 +199,9 @@ void checkLinear(const codegen::CpuLevel &level, const EncodingCase &test,
   PoisonedBuffer want(4u * shape.tokens * stride);
   params.output = want.as<float>();
   reference::linear(params, wholeSlice(tiles), encoding);
-  auto variants = codegen::variantsFor("linear", configOf(test, shape.k));
+  auto variants = codegen::variantsFor("linear", configOf(test));
   ASSERT_TRUE(variants.isOk()) << variants.status().message();
-  // One set of kernels for all shapes: K is no constant of theirs.
-  const MappedKernels &kernels =
-      kernelsFor(level, "linear", configOf(test, shape.k));
+  const MappedKernels &kernels = kernelsFor(level, "linear", configOf(test));
   for (std::size_t v = 0; v < variants->size(); ++v) {
     PoisonedBuffer got(4u * shape.tokens * stride);
     params.output = got.as<float>();
@@ -239,10 +243,9 @@ TEST_P(LinearKernelTest, TokensDoNotSeeEachOther) {
   for (const EncodingCase &test : {kIntegerCases[2], kIntegerCases[4]}) {
     const int k = 200, n = 40, tokens = 21, tiles = 3;
     RandomWeights weights(test.encoding, n, k, random);
-    RandomRows rows(tokens, k, test.encoding.group, random);
-    const MappedKernels &kernels =
-        kernelsFor(*level, "linear", configOf(test, k));
-    auto variants = codegen::variantsFor("linear", configOf(test, k));
+    RandomRows rows(tokens, k, test.encoding, random);
+    const MappedKernels &kernels = kernelsFor(*level, "linear", configOf(test));
+    auto variants = codegen::variantsFor("linear", configOf(test));
     abi::LinearParams params = {};
     params.quantized = rows.rows;
     params.weights = weights.packed;
@@ -286,8 +289,7 @@ TEST_P(LinearKernelTest, EmbedEqualsTheReference) {
       params.output = want.as<float>();
       reference::embed(params, wholeSlice(tokens), test.encoding);
       params.output = got.as<float>();
-      codegen::KernelConfig config = configOf(test, hidden);
-      config.erase("k");
+      codegen::KernelConfig config = configOf(test);
       runSliced(kernelsFor(*level, "embed", config).at(0), &params, tokens, 0,
                 random);
       EXPECT_TRUE(sameBytes(got, want)) << test.name << " hidden=" << hidden;
@@ -304,7 +306,7 @@ TEST(LinearReferenceTest, IsCloseToFloat64) {
     const int k = 300, n = 20, tokens = 3;
     const int group = test.encoding.group ? test.encoding.group : 32;
     RandomWeights weights(test.encoding, n, k, random);
-    RandomRows rows(tokens, k, group, random);
+    RandomRows rows(tokens, k, test.encoding, random);
     std::vector<float> input(tokens * k), output(tokens * n);
     for (float &x : input)
       x = uniform(random, -1, 1);
@@ -312,7 +314,7 @@ TEST(LinearReferenceTest, IsCloseToFloat64) {
       for (int g = 0; g < rows.groups; ++g)
         reinterpret_cast<float *>(rows.data.data() + t * rows.rowBytes +
                                   rows.rows.scalesOffset)[g] =
-            uniform(random, 0.0f, 0.02f);
+            uniform(random, 0.0f, rows.bits == 16 ? 1e-4f : 0.02f);
     abi::LinearParams params = {};
     params.input = test.encoding.group ? nullptr : input.data();
     params.quantized = rows.rows;
@@ -331,7 +333,7 @@ TEST(LinearReferenceTest, IsCloseToFloat64) {
           double activation = input[t * k + i];
           if (test.encoding.group)
             activation = static_cast<double>(
-                             reinterpret_cast<const std::int8_t *>(x)[i]) *
+                             reference::activationCode(x, i, rows.bits)) *
                          reinterpret_cast<const float *>(
                              x + rows.rows.scalesOffset)[i / group];
           const double term =

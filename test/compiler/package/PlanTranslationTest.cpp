@@ -35,7 +35,7 @@ module attributes {
   plan.state @kv0 layers 3 kv_heads 1 head_dim 16 dtype f16 window 0
   plan.target @cpu layout "r16" levels ["best", "base"] logits @logits token_arena_bytes 256 logit_row_arena_bytes 256 {
     plan.buffer @h domain token offset 0 : !plan.rows<32>
-    plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32>
+    plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32, bits = 8>
     plan.buffer @logits domain logit_row offset 0 : !plan.rows<64>
     plan.kernel @embed_f16 op "embed" config {} scratch 0
     plan.kernel @linear_a op "linear" config {} scratch 64

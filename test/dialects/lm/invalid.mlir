@@ -192,7 +192,19 @@ lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, n
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @w : tensor<?x64xf32>
   // expected-error@+1 {{quantized_c1: columns (0) and group (32) must be positive}}
-  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<0, group = 32>
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<0, group = 32, bits = 16>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Codes have 8 or 16 bits.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{quantized_c2: codes have 8 or 16 bits, found 12}}
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 12>
   lm.return %x : tensor<?x64xf32>
 }
 
@@ -451,9 +463,9 @@ lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @w : tensor<?x64xf32>
-  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
   // expected-error@+1 {{linear_c4: the input's group is 32, the weight's encoding f32}}
-  %y = lm.linear %q, @w : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %y = lm.linear %q, @w : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %x : tensor<?x64xf32>
 }
 
@@ -465,9 +477,23 @@ lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, n
 lm.weight @i8 [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @w : tensor<?x64xf32>
-  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
   // expected-error@+1 {{linear_c4: the input's group is 64, the weight's encoding i8-g32}}
-  %y = lm.linear %q, @i8 : !lm.quantized<64, group = 64> -> tensor<?x64xf32>
+  %y = lm.linear %q, @i8 : !lm.quantized<64, group = 64, bits = 16> -> tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Codes have the bits that the weight is multiplied with.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @i8 [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 8>
+  // expected-error@+1 {{linear_c5: the input's codes have 8 bits, a weight in i8-g32 takes 16}}
+  %y = lm.linear %q, @i8 : !lm.quantized<64, group = 32, bits = 8> -> tensor<?x64xf32>
   lm.return %x : tensor<?x64xf32>
 }
 
@@ -725,7 +751,7 @@ lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, n
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @w : tensor<?x64xf32>
   // expected-error@+1 {{quantize_c1: 64 columns become 32}}
-  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<32, group = 32>
+  %q = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<32, group = 32, bits = 16>
   lm.return %x : tensor<?x64xf32>
 }
 
@@ -1004,7 +1030,7 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   %r = lm.rope_table %positions, @freq : tensor<?x16xf32>
   %q, %c = lm.rope_cache_write %qkv, %r state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   // expected-error@+1 {{cached_attention_c5: groups of 32 straddle heads of 16}}
-  %y = lm.cached_attention %q, %c state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 8 : i64} : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
+  %y = lm.cached_attention %q, %c state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 8 : i64} : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
   lm.return %x : tensor<?x64xf32>
 }
 

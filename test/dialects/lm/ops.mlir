@@ -86,21 +86,21 @@ lm.program @imported(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tenso
 lm.program @fused(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %rope = lm.rope_table %positions, @rope.0 : tensor<?x16xf32>
-  // CHECK: lm.quantize %{{.*}} : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %c = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  // CHECK: lm.linear %{{.*}}, @layer.0.q : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
-  %o = lm.linear %c, @layer.0.q : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
-  // CHECK: lm.rms_norm %{{.*}}, @norm {{.*}} -> !lm.quantized<64, group = 64>
-  %n = lm.rms_norm %o, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
-  // CHECK: %[[QKV:.*]] = lm.linear %{{.*}}, @layer.0.qkv : !lm.quantized<64, group = 64> -> tensor<?x128xf32>
-  %qkv = lm.linear %n, @layer.0.qkv : !lm.quantized<64, group = 64> -> tensor<?x128xf32>
+  // CHECK: lm.quantize %{{.*}} : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %c = lm.quantize %x : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  // CHECK: lm.linear %{{.*}}, @layer.0.q : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
+  %o = lm.linear %c, @layer.0.q : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
+  // CHECK: lm.rms_norm %{{.*}}, @norm {{.*}} -> !lm.quantized<64, group = 64, bits = 8>
+  %n = lm.rms_norm %o, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 8>
+  // CHECK: %[[QKV:.*]] = lm.linear %{{.*}}, @layer.0.qkv : !lm.quantized<64, group = 64, bits = 8> -> tensor<?x128xf32>
+  %qkv = lm.linear %n, @layer.0.qkv : !lm.quantized<64, group = 64, bits = 8> -> tensor<?x128xf32>
   // CHECK: %[[Q:.*]], %[[C:.*]] = lm.rope_cache_write %[[QKV]], %{{.*}} state @kv0[0] q_norm @head_norm k_norm @head_norm {{.*}} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   %q, %cache = lm.rope_cache_write %qkv, %rope state @kv0[0] q_norm @head_norm k_norm @head_norm {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, norm_eps = 1.0e-6 : f32} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   // CHECK: %[[A:.*]] = lm.cached_attention %[[Q]], %[[C]] state @kv0[0] {{.*}} : tensor<?x64xf32> -> tensor<?x64xf32>
   %a = lm.cached_attention %q, %cache state @kv0[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 4 : i64} : tensor<?x64xf32> -> tensor<?x64xf32>
-  // CHECK: lm.gate silu %[[QKV]] : tensor<?x128xf32> -> !lm.quantized<64, group = 32>
-  %g = lm.gate silu %qkv : tensor<?x128xf32> -> !lm.quantized<64, group = 32>
-  %d = lm.linear %g, @layer.0.q residual %a : !lm.quantized<64, group = 32> -> tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: lm.gate silu %[[QKV]] : tensor<?x128xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %g = lm.gate silu %qkv : tensor<?x128xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %d = lm.linear %g, @layer.0.q residual %a : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>, tensor<?x64xf32>
   lm.return %d : tensor<?x64xf32>
 }
 }

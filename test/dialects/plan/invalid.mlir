@@ -65,7 +65,12 @@ module attributes {test.type = !plan.rows<0>} {}
 
 // A group that the codes do not have.
 // expected-error @below {{quantized_rows_c1: expected a group that is a positive multiple of 32, found 48}}
-module attributes {test.type = !plan.quantized_rows<64, group = 48>} {}
+module attributes {test.type = !plan.quantized_rows<64, group = 48, bits = 16>} {}
+// -----
+
+// Codes of no known size.
+// expected-error @below {{quantized_rows_c2: expected codes of 8 or 16 bits, found 4}}
+module attributes {test.type = !plan.quantized_rows<64, group = 32, bits = 4>} {}
 // -----
 
 // A weight without rows.

@@ -43,20 +43,21 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
       token_arena_bytes 4096 logit_row_arena_bytes 512 {
     // CHECK: plan.buffer @h domain token offset 0 : !plan.rows<32>
     plan.buffer @h domain token offset 0 : !plan.rows<32>
-    // CHECK: plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32>
-    plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32>
+    // CHECK: plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32, bits = 16>
+    plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32, bits = 16>
     plan.buffer @rope domain token offset 256 : !plan.rows<8>
     plan.buffer @qkv domain token offset 320 : !plan.rows<64>
     plan.buffer @q domain token offset 576 : !plan.rows<32>
     plan.buffer @a domain token offset 704 : !plan.rows<32>
     plan.buffer @gu domain token offset 832 : !plan.rows<64>
+    plan.buffer @xq8 domain token offset 1088 : !plan.quantized_rows<32, group = 32, bits = 8>
     plan.buffer @last domain logit_row offset 0 : !plan.rows<32>
     plan.buffer @logits domain logit_row offset 128 : !plan.rows<64>
     // CHECK: plan.kernel @embed_f16 op "embed" config {encoding = "f16"} scratch 0
     plan.kernel @embed_f16 op "embed" config {encoding = "f16"} scratch 0
     plan.kernel @rope_table op "rope_table" config {} scratch 0
-    plan.kernel @rms_norm_q32 op "rms_norm" config {group = 32 : i64} scratch 0
-    plan.kernel @quantize_q32 op "quantize" config {group = 32 : i64} scratch 0
+    plan.kernel @rms_norm_q16g32 op "rms_norm" config {bits = 16 : i64, group = 32 : i64} scratch 0
+    plan.kernel @quantize_q16g32 op "quantize" config {bits = 16 : i64, group = 32 : i64} scratch 0
     plan.kernel @linear_t1 op "linear" config {encoding = "i8", group = 32 : i64} scratch 64
     plan.kernel @linear_t2 op "linear" config {encoding = "i8", group = 32 : i64} scratch 64
     plan.kernel @gated op "gated" config {activation = "silu"} scratch 0
@@ -70,9 +71,9 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
       // CHECK: plan.rope_table inv_freq @inv_freq to @rope rotary_dim = 8 attention_factor = 1.000000e+00
       plan.rope_table inv_freq @inv_freq to @rope rotary_dim = 8 attention_factor = 1.0 variants [#plan.variant<1, 0, @rope_table>]
       // CHECK: plan.rms_norm @h weight @norm to @a quantized @xq width = 32 eps = 9.99999974E-6 weight_offset = 0.000000e+00 domain = token
-      plan.rms_norm @h weight @norm to @a quantized @xq width = 32 eps = 1.0e-5 weight_offset = 0.0 domain = token variants [#plan.variant<1, 0, @rms_norm_q32>]
+      plan.rms_norm @h weight @norm to @a quantized @xq width = 32 eps = 1.0e-5 weight_offset = 0.0 domain = token variants [#plan.variant<1, 0, @rms_norm_q16g32>]
       // CHECK: plan.quantize @a to @xq width = 32 domain = token
-      plan.quantize @a to @xq width = 32 domain = token variants [#plan.variant<1, 0, @quantize_q32>]
+      plan.quantize @a to @xq width = 32 domain = token variants [#plan.variant<1, 0, @quantize_q16g32>]
       // Kernels are chosen by ranges of rows.
       // CHECK: plan.linear @xq weight @layer.0.qkv bias @bias to @qkv k = 32 n = 64 column = 0 domain = token variants [#plan.variant<1, 1, @linear_t1>, #plan.variant<2, 0, @linear_t2>]
       plan.linear @xq weight @layer.0.qkv bias @bias to @qkv k = 32 n = 64 column = 0 domain = token
@@ -84,8 +85,8 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
       plan.attention @q state @kv0 layer 1 to @a heads = 4 kv_heads = 2 head_dim = 8 window = 0
         scale = 0.5 soft_cap = 0.0 variants [#plan.variant<1, 0, @attention>]
       // A residual is updated in place.
-      // CHECK: plan.linear @xq weight @o residual @h to @h
-      plan.linear @xq weight @o residual @h to @h k = 32 n = 32 column = 0 domain = token
+      // CHECK: plan.linear @xq8 weight @o residual @h to @h
+      plan.linear @xq8 weight @o residual @h to @h k = 32 n = 32 column = 0 domain = token
         variants [#plan.variant<1, 0, @linear_t1>]
     }
     // CHECK: plan.segment @late input @h {

@@ -2,7 +2,7 @@
 
 // A norm writes quantised rows for all operators that read them.
 // CHECK-LABEL: lm.program @main
-// CHECK: %[[N:.*]] = lm.rms_norm {{.*}} -> !lm.quantized<64, group = 32>
+// CHECK: %[[N:.*]] = lm.rms_norm {{.*}} -> !lm.quantized<64, group = 32, bits = 16>
 // CHECK-NOT: lm.quantize
 // CHECK: lm.linear %[[N]], @i8
 // CHECK: lm.linear %[[N]], @i8
@@ -17,10 +17,10 @@ lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %n = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %b = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
-  %d = lm.linear %b, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %b = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
+  %d = lm.linear %b, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   %y = lm.add %c, %d : tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
@@ -29,7 +29,7 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // A gate writes quantised rows.
 // CHECK-LABEL: lm.program @main
-// CHECK: %[[G:.*]] = lm.gate silu {{.*}} -> !lm.quantized<32, group = 32>
+// CHECK: %[[G:.*]] = lm.gate silu {{.*}} -> !lm.quantized<32, group = 32, bits = 16>
 // CHECK-NEXT: lm.linear %[[G]], @down
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
@@ -42,8 +42,8 @@ lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %g = lm.gate silu %x : tensor<?x64xf32> -> tensor<?x32xf32>
-  %a = lm.quantize %g : tensor<?x32xf32> -> !lm.quantized<32, group = 32>
-  %y = lm.linear %a, @down : !lm.quantized<32, group = 32> -> tensor<?x64xf32>
+  %a = lm.quantize %g : tensor<?x32xf32> -> !lm.quantized<32, group = 32, bits = 16>
+  %y = lm.linear %a, @down : !lm.quantized<32, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
 
@@ -51,7 +51,7 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // Attention writes quantised rows where the group divides the head.
 // CHECK-LABEL: lm.program @main
-// CHECK: %[[A:.*]] = lm.cached_attention {{.*}} -> !lm.quantized<64, group = 32>
+// CHECK: %[[A:.*]] = lm.cached_attention {{.*}} -> !lm.quantized<64, group = 32, bits = 16>
 // CHECK-NEXT: lm.linear %[[A]], @i8
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
@@ -68,8 +68,8 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   %qkv = lm.linear %x, @layer.0.qkv : tensor<?x64xf32> -> tensor<?x192xf32>
   %q, %c = lm.rope_cache_write %qkv, %rope state @kv0[0] {heads = 1 : i64, kv_heads = 1 : i64, head_dim = 64 : i64, rotary_dim = 16 : i64} : tensor<?x192xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   %a = lm.cached_attention %q, %c state @kv0[0] {heads = 1 : i64, kv_heads = 1 : i64, head_dim = 64 : i64, scale = 0.125 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %o = lm.quantize %a : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %y = lm.linear %o, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %o = lm.quantize %a : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %y = lm.linear %o, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
 
@@ -94,8 +94,8 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   %qkv = lm.linear %x, @layer.0.qkv : tensor<?x64xf32> -> tensor<?x192xf32>
   %q, %c = lm.rope_cache_write %qkv, %rope state @kv0[0] {heads = 4 : i64, kv_heads = 4 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64} : tensor<?x192xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   %a = lm.cached_attention %q, %c state @kv0[0] {heads = 4 : i64, kv_heads = 4 : i64, head_dim = 16 : i64, scale = 0.125 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %o = lm.quantize %a : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %y = lm.linear %o, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %o = lm.quantize %a : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %y = lm.linear %o, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
 
@@ -116,8 +116,8 @@ lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %n = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   %y = lm.add %c, %n : tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
@@ -139,10 +139,10 @@ lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %n = lm.rms_norm %x, @norm {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %b = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 64>
-  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
-  %d = lm.linear %b, @i8b : !lm.quantized<64, group = 64> -> tensor<?x64xf32>
+  %a = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %b = lm.quantize %n : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
+  %c = lm.linear %a, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
+  %d = lm.linear %b, @i8b : !lm.quantized<64, group = 64, bits = 16> -> tensor<?x64xf32>
   %y = lm.add %c, %d : tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }
@@ -164,7 +164,7 @@ lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @embed : tensor<?x64xf32>
   %s = lm.add %x, %x : tensor<?x64xf32>
-  %a = lm.quantize %s : tensor<?x64xf32> -> !lm.quantized<64, group = 32>
-  %y = lm.linear %a, @i8 : !lm.quantized<64, group = 32> -> tensor<?x64xf32>
+  %a = lm.quantize %s : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  %y = lm.linear %a, @i8 : !lm.quantized<64, group = 32, bits = 16> -> tensor<?x64xf32>
   lm.return %y : tensor<?x64xf32>
 }

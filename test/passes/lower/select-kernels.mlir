@@ -21,7 +21,7 @@
 // CHECK: plan.state @kv0 layers 1 kv_heads 1 head_dim 16 dtype f16 window 64
 // CHECK: plan.target @cpu layout "r16" levels ["x86-64-v3"] logits @lm_head {
 // CHECK: plan.buffer @embed domain token : !plan.rows<32>
-// CHECK: plan.buffer @layer.0.attn_norm.quantize domain token : !plan.quantized_rows<32, group = 32>
+// CHECK: plan.buffer @layer.0.attn_norm.quantize domain token : !plan.quantized_rows<32, group = 32, bits = 16>
 // CHECK: plan.buffer @layer.0.qkv domain token : !plan.rows<64>
 // CHECK: plan.buffer @lm_head domain logit_row : !plan.rows<64>
 // CHECK-DAG: plan.kernel @embed_f16 op "embed" config {encoding = "f16"} scratch 0
@@ -66,9 +66,9 @@ module attributes {lm.model = {family = "llama", name = "tiny", architecture = "
     %h = lm.embed %tokens, @embed {scale = 2.0 : f32} : tensor<?x32xf32> loc("embed")
     %rope = lm.rope_table %positions, @inv_freq {attention_factor = 1.5 : f32} : tensor<?x16xf32> loc("rope.0")
     %n = lm.rms_norm %h, @norm {eps = 1.0e-5 : f32} : tensor<?x32xf32> -> tensor<?x32xf32> loc("layer.0.attn_norm")
-    %nq = lm.quantize %n : tensor<?x32xf32> -> !lm.quantized<32, group = 32> loc("layer.0.attn_norm.quantize")
-    %q = lm.linear %nq, @q : !lm.quantized<32, group = 32> -> tensor<?x32xf32> loc("layer.0.q")
-    %k = lm.linear %nq, @k : !lm.quantized<32, group = 32> -> tensor<?x16xf32> loc("layer.0.k")
+    %nq = lm.quantize %n : tensor<?x32xf32> -> !lm.quantized<32, group = 32, bits = 16> loc("layer.0.attn_norm.quantize")
+    %q = lm.linear %nq, @q : !lm.quantized<32, group = 32, bits = 16> -> tensor<?x32xf32> loc("layer.0.q")
+    %k = lm.linear %nq, @k : !lm.quantized<32, group = 32, bits = 16> -> tensor<?x16xf32> loc("layer.0.k")
     %v = lm.linear %n, @v : tensor<?x32xf32> -> tensor<?x16xf32> loc("layer.0.v")
     %qkv = lm.concat %q, %k, %v : tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32> -> tensor<?x64xf32> loc("layer.0.qkv")
     %query, %cache = lm.rope_cache_write %qkv, %rope state @kv0[0] {heads = 2 : i64, kv_heads = 1 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64} : tensor<?x64xf32>, tensor<?x16xf32> -> tensor<?x32xf32> loc("layer.0.rope")

@@ -171,6 +171,19 @@ TEST(HostileArtifactTest, meaning) {
        [](auto &t) { launch(t, "norm").params.AsRmsNorm()->output = -1; }},
       {"expected [48, 32]",
        [](auto &t) { launch(t, "head").params.AsLinear()->n = 48; }},
+      {"in groups of 32 with 16 bits",
+       [](auto &t) {
+         // Codes of 8 bits for an int8 weight.
+         fbs::WeightT &weight = *t.plan.weights[3];
+         weight.encoding->code = fbs::WeightCode::i8;
+         weight.encoding->group = 32;
+         weight.scales_offset = weight.size / 4;
+         launch(t, "layer.0.qkv").params.AsLinear()->input = 8;
+       }},
+      {"does not hold",
+       [&](auto &t) { target(t).buffers[8]->dtype = fbs::DType::i16; }},
+      {"dtype, expected",
+       [&](auto &t) { target(t).buffers[8]->dtype = fbs::DType::u4; }},
       {"columns, expected float32 with at least",
        [](auto &t) { launch(t, "head").params.AsLinear()->output_column = 1; }},
       {"columns, expected float32 with at least",

@@ -8,7 +8,7 @@ configure_file(${CMAKE_CURRENT_SOURCE_DIR}/lit.site.cfg.py.in
 
 set(INGOT_LIT_COMMAND ${Python3_EXECUTABLE} ${INGOT_LIT} -sv
   ${CMAKE_CURRENT_BINARY_DIR})
-set(INGOT_LIT_TOOLS ingot-opt)
+set(INGOT_LIT_TOOLS ingot ingot-opt)
 if(TARGET ingot-compiler)
   list(APPEND INGOT_LIT_TOOLS ingot-compiler)
 endif()

@@ -1,6 +1,7 @@
 #include "compiler/driver/CompileOptions.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/pipeline/PipelineText.h"
 #include "runtime/text/Utf8.h"
 
 #include <nlohmann/json.hpp>
@@ -86,34 +87,6 @@ Status readKey(const std::string &key, const Json &value,
       "unknown key \"" + key +
       "\" (quantize, table, kv, context, name, target, levels, "
       "skip, pipelines)");
-}
-
-// The parser of pass options never returns from a bracket or quote that is not
-// closed, so none gets that far.
-Status checkClosed(const std::string &what, const std::string &text) {
-  std::string open; // the closing characters that are still to come
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (std::size_t kind = std::string("([{").find(c);
-        kind != std::string::npos) {
-      open.push_back(")]}"[kind]);
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c)
-        return Status::invalid(what + " \"" + text + "\": \"" + c +
-                               "\" at byte " + std::to_string(i) +
-                               " closes nothing");
-      open.pop_back();
-    } else if (c == '"' || c == '\'') {
-      i = text.find(c, i + 1);
-      if (i == std::string::npos)
-        return Status::invalid(what + " \"" + text +
-                               "\": a quote is not closed");
-    }
-  }
-  if (!open.empty())
-    return Status::invalid(what + " \"" + text + "\": \"" + open.back() +
-                           "\" is missing");
-  return Status::ok();
 }
 
 // A name is printed: one line of text.

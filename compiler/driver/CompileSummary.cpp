@@ -1,6 +1,7 @@
 #include "compiler/driver/CompileSummary.h"
 
 #include "dialects/plan/Plan.h"
+#include "runtime/support/Printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -111,7 +112,7 @@ std::string summaryTable(CompiledModel &compiled,
             "\n";
   };
   text += outputPath + "\n";
-  row("model", facts.name + " (" + facts.family + ")");
+  row("model", printable(facts.name + " (" + facts.family + ")"));
   row("layers", std::to_string(facts.layers));
   row("parameters", format("%.1f M", double(facts.parameters) / 1e6));
   row("source", bytesText(facts.sourceBytes));
@@ -178,7 +179,9 @@ std::string summaryJson(CompiledModel &compiled,
                   {"notes", compiled.notes},
                   {"warnings", artifact.warnings},
                   {"seconds", seconds}};
-  return summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return summary.dump(2, ' ', /*ensure_ascii=*/true,
+                      Json::error_handler_t::replace) +
+         "\n";
 }
 
 } // namespace ingot

@@ -303,6 +303,11 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
   spec.contextLength = context.value_or(0);
   // Computed with in float32, whatever precision the input spells it in.
   spec.normEps = static_cast<float>(eps.value_or(0.0));
+  // Without it a row of zeros is divided by zero.
+  if (eps && spec.normEps <= 0.0) {
+    fields.fault("normEps", "expected a number above 0 (in float32)");
+    return false;
+  }
   spec.embeddingScale =
       fields.number("embeddingScale", -1e9, 1e9).value_or(1.0);
   spec.logitScale = fields.number("logitScale", -1e9, 1e9).value_or(1.0);

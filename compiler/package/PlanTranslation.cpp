@@ -88,6 +88,8 @@ private:
       model->default_top_p = real(sampling, "top_p");
     if (sampling.contains("top_k"))
       model->default_top_k = integer(sampling, "top_k");
+    if (sampling.contains("min_p"))
+      model->default_min_p = real(sampling, "min_p");
     if (sampling.contains("repetition_penalty"))
       model->default_repetition_penalty = real(sampling, "repetition_penalty");
     for (auto layer :

@@ -24,8 +24,7 @@ namespace {
 
 thread_local std::string lastError;
 
-ingot_status fail(const Status &status) {
-  lastError = status.message();
+ingot_status statusOf(const Status &status) {
   switch (status.code()) {
   case StatusCode::Ok:
     return INGOT_OK;
@@ -45,14 +44,26 @@ ingot_status fail(const Status &status) {
   return INGOT_INTERNAL;
 }
 
+ingot_status fail(const Status &status) {
+  lastError = status.message();
+  return statusOf(status);
+}
+
 // Runs `body`, which returns an ingot_status, and lets no exception out.
-template <typename Body> ingot_status guarded(Body body) {
+template <typename Body> ingot_status guarded(Body body) noexcept {
   try {
     return body();
   } catch (const std::bad_alloc &) {
-    return fail(Status::outOfMemory("memory for a request ran out"));
+    // Short enough to need no memory.
+    lastError = "out of memory";
+    return INGOT_OUT_OF_MEMORY;
   } catch (const std::exception &error) {
-    return fail(Status::internal(error.what()));
+    try {
+      lastError = error.what();
+    } catch (const std::bad_alloc &) {
+      lastError.clear();
+    }
+    return INGOT_INTERNAL;
   }
 }
 
@@ -206,11 +217,14 @@ ingot_status ingot_generate_batch(ingot_engine *engine,
   return guarded([&]() -> ingot_status {
     if (!engine || !requests || !results || !statuses)
       return fail(Status::invalid("ingot_generate: an argument is NULL"));
-    std::vector<Status> failures(count, Status::internal("did not finish"));
-    std::vector<std::unique_ptr<ingot_result>> done(count);
-    std::vector<RequestId> ids;
     for (std::size_t i = 0; i < count; ++i) {
       results[i] = nullptr;
+      statuses[i] = INGOT_OUT_OF_MEMORY; // what an exception leaves behind
+    }
+    std::vector<Status> failures(count, Status::internal("did not finish"));
+    std::vector<std::unique_ptr<ingot_result>> done(count);
+    RequestScope scope(engine->engine->core(), count);
+    for (std::size_t i = 0; i < count; ++i) {
       auto converted = convert(engine, requests[i]);
       if (!converted) {
         failures[i] = converted.status();
@@ -223,29 +237,24 @@ ingot_status ingot_generate_batch(ingot_engine *engine,
               done[i].reset(new ingot_result{result});
           });
       if (id)
-        ids.push_back(*id);
+        scope.add(*id);
       else
         failures[i] = id.status();
     }
     Status run = engine->engine->runUntilIdle();
-    if (!run)
-      for (RequestId id : ids)
-        engine->engine->core().cancel(id);
-    ingot_status first = INGOT_OK;
-    std::string message;
+    const Status *first = nullptr;
+    for (std::size_t i = 0; i < count && !first; ++i)
+      if (const Status &failure = run.isOk() ? failures[i] : run; !failure)
+        first = &failure;
+    ingot_status answer = first ? fail(*first) : INGOT_OK;
+    // From here on nothing takes memory.
     for (std::size_t i = 0; i < count; ++i) {
       const Status &failure = run.isOk() ? failures[i] : run;
-      statuses[i] = failure.isOk() ? INGOT_OK : fail(failure);
-      if (failure.isOk()) {
+      statuses[i] = statusOf(failure);
+      if (failure.isOk())
         results[i] = done[i].release();
-      } else if (first == INGOT_OK) {
-        first = statuses[i];
-        message = failure.message();
-      }
     }
-    if (first != INGOT_OK)
-      lastError = message;
-    return first;
+    return answer;
   });
 }
 
@@ -324,13 +333,13 @@ ingot_status ingot_score(ingot_engine *engine, const int32_t *ids,
     request.onLogits = [&](std::int32_t position, std::span<const float> row) {
       std::copy(row.begin(), row.end(), out + std::size_t(position) * vocab);
     };
+    RequestScope scope(engine->engine->core(), 1);
     auto id = engine->engine->core().submit(std::move(request), {});
     if (!id)
       return fail(id.status());
-    if (Status status = engine->engine->runUntilIdle(); !status) {
-      engine->engine->core().cancel(*id);
+    scope.add(*id);
+    if (Status status = engine->engine->runUntilIdle(); !status)
       return fail(status);
-    }
     return INGOT_OK;
   });
 }

@@ -45,16 +45,8 @@ std::optional<std::string> spelling(const Tokenizer &tokenizer,
                                     std::optional<std::int32_t> id) {
   if (!id)
     return std::nullopt;
-  auto bytes = tokenizer.tokenBytes(*id);
-  if (!bytes)
-    return std::nullopt;
-  // A token that is matched in normalised text decodes with what the normalizer
-  // put in front (" <s>"); templates are given the token as the vocabulary has it.
-  std::string_view text = *bytes;
-  if (text.size() > 1 && text.front() == ' ' && tokenizer.idOf(text) != id &&
-      tokenizer.idOf(text.substr(1)) == id)
-    text.remove_prefix(1);
-  return std::string(text);
+  auto text = tokenizer.spelling(*id);
+  return text ? std::optional(std::move(text).value()) : std::nullopt;
 }
 
 } // namespace
@@ -111,13 +103,16 @@ Result<Rendered> renderChat(const ChatTemplateSet &templates,
 }
 
 Result<std::vector<std::int32_t>> encodeChat(const Tokenizer &tokenizer,
-                                             const Rendered &rendered) {
+                                             const Rendered &rendered,
+                                             ControlTokens userText) {
   std::vector<TextRange> plain;
-  for (const Rendered::Range &range : rendered.userRanges)
-    plain.push_back({range.begin, range.end});
+  if (userText == ControlTokens::Barred)
+    for (const Rendered::Range &range : rendered.userRanges)
+      plain.push_back({range.begin, range.end});
   EncodeOptions options;
   options.addSpecialTokens = false;
   options.plainRanges = plain;
+  options.plainRangesBarAllAdded = true;
   return tokenizer.encode(rendered.text, options);
 }
 

@@ -15,6 +15,13 @@
 
 namespace ingot {
 
+// May the text of messages, tools and documents form control tokens? Added
+// tokens that are not special (<think>, <tool_call>) count as such.
+enum class ControlTokens {
+  Barred,
+  Allowed, // as in Hugging Face: for callers who wrote all of the text
+};
+
 struct ChatRequest {
   std::string messagesJson;       // array of {"role", "content", ...}
   std::string documentsJson;      // array; empty: none
@@ -22,6 +29,7 @@ struct ChatRequest {
   std::string templateKwargsJson; // object; empty: none
   std::string templateName;       // empty: as Hugging Face chooses
   bool addGenerationPrompt = true;
+  ControlTokens userText = ControlTokens::Barred;
 };
 
 // The Template segment: a JSON list of {"name", "template"}.
@@ -31,6 +39,7 @@ Result<Rendered> renderChat(const ChatTemplateSet &templates,
                             const Tokenizer &tokenizer,
                             const ChatRequest &request);
 Result<std::vector<std::int32_t>> encodeChat(const Tokenizer &tokenizer,
-                                             const Rendered &rendered);
+                                             const Rendered &rendered,
+                                             ControlTokens userText);
 
 } // namespace ingot

@@ -32,6 +32,7 @@ SamplingParams defaultSampling(const fbs::ModelInfo &model) {
   params.temperature = model.default_temperature();
   params.topP = model.default_top_p();
   params.topK = model.default_top_k();
+  params.minP = model.default_min_p();
   params.repetitionPenalty = model.default_repetition_penalty();
   return params;
 }
@@ -159,7 +160,7 @@ Engine::promptIds(const GenerateRequest &request) const {
         "the artifact has no chat template: give a prompt");
   INGOT_ASSIGN_OR_RETURN(Rendered rendered,
                          renderChat(*templates_, *tokenizer_, *request.chat));
-  return encodeChat(*tokenizer_, rendered);
+  return encodeChat(*tokenizer_, rendered, request.chat->userText);
 }
 
 Result<RequestId>
@@ -230,14 +231,13 @@ Engine::submit(GenerateRequest request,
 
 Result<GenerateResult> Engine::generate(GenerateRequest request) {
   GenerateResult result;
+  RequestScope scope(*core_, 1);
   auto id = submit(std::move(request),
                    [&](const GenerateResult &done) { result = done; });
   if (!id)
     return id.status();
-  if (Status status = runUntilIdle(); !status) {
-    core_->cancel(*id);
-    return status;
-  }
+  scope.add(*id);
+  INGOT_RETURN_IF_ERROR(runUntilIdle());
   if (result.outcome.reason == FinishReason::Failed)
     return result.outcome.status;
   return result;

@@ -134,6 +134,13 @@ bool EngineCore::cancel(RequestId id) {
   return true;
 }
 
+void EngineCore::abandon(RequestId id) noexcept {
+  if (!find(id))
+    return;
+  cache_.removeSequence(id);
+  requests_.remove_if([&](const auto &request) { return request->id == id; });
+}
+
 void EngineCore::finish(Request &request, FinishReason reason, Status status) {
   RequestOutcome outcome;
   outcome.id = request.id;

@@ -79,6 +79,9 @@ public:
   Result<RequestId> submit(ScoreRequest request, OnFinish onFinish);
   // Ends the request now, in whatever state; false when there is none.
   bool cancel(RequestId id);
+  // Removes the request, if it is there, without a word to its receivers: they
+  // may be gone already.
+  void abandon(RequestId id) noexcept;
 
   bool isIdle() const { return requests_.empty(); }
   std::size_t numRequests() const { return requests_.size(); }
@@ -134,6 +137,27 @@ private:
   RequestId nextId_ = 1;
   Counters counters_;
   StepPlan latestPlan_;
+};
+
+// Requests whose receivers live on the stack. What is left of them when the
+// scope is left, by a failure or by an exception, is abandoned.
+class RequestScope {
+public:
+  RequestScope(EngineCore &core, std::size_t numRequests) : core_(core) {
+    ids_.reserve(numRequests); // so that add() cannot fail
+  }
+  ~RequestScope() {
+    for (RequestId id : ids_)
+      core_.abandon(id);
+  }
+  RequestScope(const RequestScope &) = delete;
+  RequestScope &operator=(const RequestScope &) = delete;
+
+  void add(RequestId id) { ids_.push_back(id); }
+
+private:
+  EngineCore &core_;
+  std::vector<RequestId> ids_;
 };
 
 } // namespace ingot

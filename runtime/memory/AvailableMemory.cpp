@@ -1,5 +1,7 @@
 #include "runtime/memory/AvailableMemory.h"
 
+#include "runtime/support/ControlGroups.h"
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -45,31 +47,12 @@ std::optional<std::uint64_t> availableMemoryBytes(const std::string &root) {
     if (fields >> name >> kibibytes && name == "MemAvailable:")
       best = kibibytes * 1024;
   }
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    auto first = line.find(':');
-    auto second =
-        first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos)
-      continue;
-    std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string group = line.substr(second + 1);
-    if (group.empty() || group[0] != '/')
-      continue;
-    bool isVersion2 = controllers.empty();
-    if (!isVersion2 && controllers != "memory")
-      continue;
-    std::string mount =
-        root + (isVersion2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
-    for (;;) {
-      keepSmaller(best, mount + group,
-                  isVersion2 ? "/memory.max" : "/memory.limit_in_bytes",
-                  isVersion2 ? "/memory.current" : "/memory.usage_in_bytes");
-      if (group.empty() || group == "/")
-        break;
-      group.erase(group.rfind('/'));
-    }
-  }
+  forEachControlGroup(
+      root, "memory", [&](const std::string &folder, bool isVersion2) {
+        keepSmaller(best, folder,
+                    isVersion2 ? "/memory.max" : "/memory.limit_in_bytes",
+                    isVersion2 ? "/memory.current" : "/memory.usage_in_bytes");
+      });
   return best;
 }
 

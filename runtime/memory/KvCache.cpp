@@ -162,8 +162,11 @@ Status KvCache::reserve(SequenceId id, std::int32_t numTokens) {
       rollback(id);
       return Status::outOfMemory(std::move(message));
     }
-    for (; missing > 0; --missing)
-      sequence.tables[g].push_back(*groups_[g].allocator->allocate());
+    for (; missing > 0; --missing) {
+      // Room in the table first: a block must not be lost where there is none.
+      sequence.tables[g].push_back(-1);
+      sequence.tables[g].back() = *groups_[g].allocator->allocate();
+    }
   }
   return Status::ok();
 }

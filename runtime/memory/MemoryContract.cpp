@@ -1,6 +1,7 @@
 #include "runtime/memory/MemoryContract.h"
 
 #include "runtime/memory/KvCache.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -75,7 +76,7 @@ std::string MemoryContract::describe() const {
   row("scratch", scratchBytesPerWorker * workers,
       std::to_string(workers) + " workers");
   for (const State &state : states)
-    row("state " + state.name, state.bytes(),
+    row("state " + printable(state.name), state.bytes(),
         std::to_string(state.blocks) + " blocks of " +
             std::to_string(state.blockTokens) + " tokens, " +
             sizeText(state.blockBytes) + " each");

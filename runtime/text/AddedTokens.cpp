@@ -88,6 +88,24 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens) {
   return added;
 }
 
+// Runs of blanks are words that some vocabularies keep apart: no control token
+// is spelled so, and a model has only ever seen them as that token.
+bool AddedTokens::isBarred(const AddedToken &token, bool barAll) {
+  if (token.special || !barAll)
+    return token.special;
+  constexpr std::string_view mark = "\u2581"; // a space, normalised
+  std::string_view rest = token.content;
+  while (!rest.empty())
+    if (rest.starts_with(mark))
+      rest.remove_prefix(mark.size());
+    else if (std::string_view(" \t\r\n").find(rest.front()) !=
+             std::string_view::npos)
+      rest.remove_prefix(1);
+    else
+      return true;
+  return false;
+}
+
 const AddedToken *AddedTokens::longestAt(std::string_view text, size_t at,
                                          const PlainRanges &plain) const {
   uint8_t lead = static_cast<uint8_t>(text[at]);
@@ -98,7 +116,7 @@ const AddedToken *AddedTokens::longestAt(std::string_view text, size_t at,
   // the first of them.
   for (size_t length = 1; low < high; ++length) {
     if (low->content.size() == length) {
-      if (!((low->special || plain.barAll) && overlaps(plain, at, at + length)))
+      if (!(isBarred(*low, plain.barAll) && overlaps(plain, at, at + length)))
         best = low;
       ++low;
     }

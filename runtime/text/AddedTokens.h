@@ -32,7 +32,7 @@ struct AddedTokenSegment {
 // Where added tokens are barred: sorted ranges of the text that is searched.
 struct PlainRanges {
   std::span<const TextRange> ranges;
-  bool barAll = false; // every added token, not only the special ones
+  bool barAll = false; // not only the special ones, but all but blank ones
 };
 
 class AddedTokens {
@@ -50,6 +50,7 @@ public:
   const AddedToken *lookUp(std::string_view content) const;
 
 private:
+  static bool isBarred(const AddedToken &token, bool barAll);
   const AddedToken *longestAt(std::string_view text, size_t at,
                               const PlainRanges &plain) const;
 

@@ -281,6 +281,17 @@ std::string Tokenizer::firstTokenBytes(int32_t id) const {
   return kept;
 }
 
+Result<std::string> Tokenizer::spelling(int32_t id) const {
+  if (isMissing(id))
+    return Status::invalid("token id " + std::to_string(id) +
+                           ": the vocabulary has no such token");
+  std::string_view bytes = impl_->tables.pairs.bytesOf(id);
+  bool isInAlphabet =
+      impl_->tables.pairs.byteLevel &&
+      !(impl_->tables.tokenFlags[static_cast<size_t>(id)] & TokenLiteral);
+  return isInAlphabet ? bytesToAlphabet(bytes) : std::string(bytes);
+}
+
 std::optional<int32_t> Tokenizer::idOf(std::string_view token) const {
   const TokenizerTables &tables = impl_->tables;
   if (const AddedToken *added = impl_->addedRaw.lookUp(token))

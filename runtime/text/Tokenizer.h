@@ -32,8 +32,9 @@ struct EncodeOptions {
   // them. Sorted, not overlapping.
   std::span<const TextRange> plainRanges = {};
 
-  // Bars added tokens that are not special in plain ranges too. They are not
-  // control tokens to the tokenizer, though some (<tool_call>) act like them.
+  // Bars added tokens that are not special in plain ranges too, all but runs of
+  // blanks. They are not control tokens to the tokenizer, though some
+  // (<tool_call>, <think>) act like them.
   bool plainRangesBarAllAdded = false;
 };
 
@@ -61,7 +62,9 @@ public:
   // The bytes that a token adds to decoded text. Need not be whole characters.
   Result<std::string_view> tokenBytes(int32_t id) const;
 
-  // By the token's spelling in the vocabulary ("Ġthe", "▁the", "<|im_end|>").
+  // A token's spelling in the vocabulary ("Ġthe", "▁the", "<|im_end|>"), which
+  // is what templates know it by; idOf is the way back.
+  Result<std::string> spelling(int32_t id) const;
   std::optional<int32_t> idOf(std::string_view token) const;
 
   // Of an id outside the vocabulary: not special, missing.

@@ -23,6 +23,4 @@ int exitCode(const Status &status);
 // Prints a failure to stderr and answers with its exit code; 0 for none.
 int finish(const Status &status);
 
-Result<std::string> readText(const std::string &path);
-
 } // namespace ingot

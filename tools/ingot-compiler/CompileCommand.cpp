@@ -2,7 +2,9 @@
 #include "compiler/driver/CompileModel.h"
 #include "compiler/driver/CompileSummary.h"
 #include "dialects/plan/Plan.h"
+#include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
+#include "tools/text/InputText.h"
 
 #include <cstdio>
 #include <fstream>
@@ -26,9 +28,10 @@ public:
   explicit ProgressLine(bool enabled) : enabled_(enabled) {}
   ~ProgressLine() { clear(); }
 
-  void show(const std::string &step, std::uint64_t done, std::uint64_t total) {
+  void show(const std::string &name, std::uint64_t done, std::uint64_t total) {
     if (!enabled_)
       return;
+    std::string step = printable(name);
     std::string bar;
     if (total != 0) {
       int percent = static_cast<int>(done * 100 / total);
@@ -110,9 +113,7 @@ int runCompile(CompileFlags &flags) {
       return finish(status);
   if (flags.printPipeline) {
     std::printf("%s\n", wholePipelineText(*phases, request.options).c_str());
-    return finish(std::fflush(stdout) == 0
-                      ? Status::ok()
-                      : Status::io("standard output cannot be written"));
+    return finish(standardOutputStatus());
   }
   if (request.modelPath.empty())
     return usage(
@@ -150,7 +151,7 @@ int runCompile(CompileFlags &flags) {
     progress.clear();
     bool isError = text.rfind("error:", 0) == 0;
     std::fprintf(stderr, isColoured && isError ? "\033[31m%s\033[0m\n" : "%s\n",
-                 text.c_str());
+                 printableLines(text).c_str());
   };
   mlir::MLIRContext context;
   prepareContext(context);
@@ -159,20 +160,17 @@ int runCompile(CompileFlags &flags) {
   if (!compiled)
     return finish(compiled.status());
   for (const std::string &note : compiled->notes)
-    std::fprintf(stderr, "note: %s\n", note.c_str());
+    std::fprintf(stderr, "note: %s\n", printableLines(note).c_str());
   for (const std::string &warning : compiled->artifact.warnings)
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "warning: %s\n", printableLines(warning).c_str());
   std::string text;
   if (!flags.dumpAfter.empty())
     text = stageText(*compiled->module);
   else if (!request.outputPath.empty())
     text = flags.json ? summaryJson(*compiled, request.outputPath)
                       : summaryTable(*compiled, request.outputPath);
-  bool isWritten =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!isWritten || std::fflush(stdout) != 0)
-    return finish(Status::io("standard output cannot be written"));
-  return 0;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return finish(standardOutputStatus());
 }
 
 } // namespace
@@ -188,8 +186,9 @@ Command addCompileCommand(CLI::App &app) {
   command->add_option("-o,--output", request.outputPath, "Artifact to write");
   command->add_option(
       "--quantize", options.quantize,
-      "Encoding of the weights: none (as stored), f32, f16, bf16, "
-      "int8, int4-g32, int4-g64, int4-g128");
+      "Encoding of the weights: none (as stored), f32, f16, bf16, int8 or "
+      "int4, with the columns that share a scale: int8-g32, int8-g64, "
+      "int8-g128, int4-g32, int4-g64, int4-g128 (int8 and int4 alone: g64)");
   command->add_option(
       "--table", options.table,
       "Encoding of embedding and head: auto (default: int8 where weights are "

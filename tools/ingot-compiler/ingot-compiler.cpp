@@ -1,12 +1,11 @@
 // The compiler's program: `ingot compile`, `tokenize` and `render` end here.
 #include "tools/ingot-compiler/Commands.h"
 
+#include "runtime/support/Printable.h"
 #include "runtime/support/StandardStreams.h"
 
 #include <cstdio>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 namespace ingot {
 
@@ -30,22 +29,9 @@ int exitCode(const Status &status) {
 
 int finish(const Status &status) {
   if (!status)
-    std::fprintf(stderr, "error: %s\n", status.message().c_str());
+    std::fprintf(stderr, "error: %s\n",
+                 printableLines(status.message()).c_str());
   return exitCode(status);
-}
-
-Result<std::string> readText(const std::string &path) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path, std::ios::binary);
-    if (!file)
-      return Status::notFound(path + ": cannot be opened");
-  }
-  std::istream &input = path == "-" ? std::cin : file;
-  std::string text{std::istreambuf_iterator<char>(input), {}};
-  if (input.bad())
-    return Status::io(path + ": cannot be read");
-  return text;
 }
 
 } // namespace ingot

@@ -1,6 +1,7 @@
 // Runs passes over the text of a module: the dialects and passes of the
 // project, and nothing that they do not use.
 #include "compiler/pipeline/Phases.h"
+#include "compiler/pipeline/PipelineText.h"
 #include "dialects/lm/LmDialect.h"
 #include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
@@ -10,6 +11,11 @@
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  if (ingot::Status status = ingot::checkPipelineArguments(argc, argv);
+      !status) {
+    llvm::errs() << "error: " << status.message() << "\n";
+    return 1;
+  }
   mlir::DialectRegistry registry;
   registry.insert<ingot::lm::LmDialect, ingot::plan::PlanDialect>();
   ingot::registerIngotLmPasses();

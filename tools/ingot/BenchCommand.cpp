@@ -4,6 +4,7 @@
 #include "tools/ingot/Report.h"
 
 #include "runtime/execute/cpu/MachineBandwidth.h"
+#include "runtime/support/Printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -129,8 +130,9 @@ Status bench(const BenchFlags &flags) {
       "level %s, %d threads; start to first token %.1f ms\n"
       "memory reads at %.1f GB/s; a step reads %s of weights, %.3f of one "
       "pass\n",
-      engine->level().c_str(), engine->pool().numWorkers(), firstToken * 1e3,
-      bandwidth / 1e9, bytesText(stepBytes).c_str(), stepBytes / passBytes);
+      printable(engine->level()).c_str(), engine->pool().numWorkers(),
+      firstToken * 1e3, bandwidth / 1e9, bytesText(stepBytes).c_str(),
+      stepBytes / passBytes);
 
   auto prefill = nlohmann::ordered_json::array();
   for (int length : flags.prompts) {

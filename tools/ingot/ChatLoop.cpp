@@ -1,7 +1,9 @@
 #include "tools/ingot/ChatLoop.h"
 
 #include "tools/ingot/Report.h"
+#include "tools/text/InputText.h"
 
+#include "runtime/support/Printable.h"
 #include "runtime/text/Utf8.h"
 
 #include <nlohmann/json.hpp>
@@ -55,7 +57,8 @@ Status chatLoop(Engine &engine, const GenerateRequest &base,
   const Colour &c = errorColour();
   if (isPrompting)
     std::fprintf(stderr, "%s%s. An empty line or end of input ends it.%s\n",
-                 c.dim, engine.model().name()->c_str(), c.off);
+                 c.dim, printable(engine.model().name()->string_view()).c_str(),
+                 c.off);
   for (;;) {
     if (!next) {
       if (!options.isInteractive)
@@ -63,8 +66,12 @@ Status chatLoop(Engine &engine, const GenerateRequest &base,
       if (isPrompting)
         std::fprintf(stderr, "%s> %s", c.bold, c.off);
       std::string line;
-      if (!std::getline(std::cin, line) || line.empty())
+      if (!std::getline(std::cin, line) || line.empty()) {
+        // A person ended it at leisure, whatever was cut short before.
+        if (isPrompting)
+          interrupted = 0;
         return Status::ok();
+      }
       next = std::move(line);
     }
     INGOT_RETURN_IF_ERROR(checkUtf8("message", *next));

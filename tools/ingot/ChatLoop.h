@@ -30,6 +30,7 @@ public:
   InterruptScope(const InterruptScope &) = delete;
   InterruptScope &operator=(const InterruptScope &) = delete;
 };
+// Was the latest answer cut short by an interrupt?
 bool isInterrupted();
 
 } // namespace ingot::cli

@@ -4,6 +4,8 @@
 
 #include "runtime/engine/Engine.h"
 #include "runtime/support/Status.h"
+#include "tools/text/RenderText.h"
+#include "tools/text/TokenizeLines.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +22,7 @@ enum ExitCode {
   kUnsupported = 3,
   kIoError = 4,
   kInternal = 5,
+  kInterrupted = 130, // as a shell tells it
 };
 int exitCode(const Status &status);
 
@@ -83,27 +86,7 @@ struct EvalFlags {
 };
 Status eval(const EvalFlags &flags);
 
-// A text a line of standard input, a JSON list of ids a line of output; or the
-// way back. The same flags as of `ingot-compiler tokenize`.
-struct TokenizeFlags {
-  std::string path;
-  bool noSpecial = false;
-  bool decode = false;
-  bool keepSpecial = false;
-  bool jsonText = false;
-};
 Status tokenize(const TokenizeFlags &flags);
-
-// The same flags as of `ingot-compiler render`.
-struct RenderFlags {
-  std::string path;
-  std::string messagesFile; // "-": standard input
-  std::string toolsFile, documentsFile;
-  std::string kwargs;
-  std::string templateName;
-  bool noGenerationPrompt = false;
-  bool json = false;
-};
 Status render(const RenderFlags &flags);
 
 // Replaces this process by `ingot-compiler` beside this program, with the same

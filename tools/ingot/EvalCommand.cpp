@@ -2,6 +2,7 @@
 // another artifact of the same vocabulary, position by position.
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
+#include "tools/text/InputText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -119,7 +120,7 @@ Status eval(const EvalFlags &flags) {
   options.context = flags.window;
   options.stepTokens = kChunk;
   options.logitRows = kChunk;
-  INGOT_ASSIGN_OR_RETURN(std::string text, readAll(flags.textFile));
+  INGOT_ASSIGN_OR_RETURN(std::string text, readText(flags.textFile));
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                          Engine::open(flags.model.path, options));
   std::unique_ptr<Engine> against;

@@ -6,6 +6,7 @@
 
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
+#include "runtime/support/Printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -67,6 +68,7 @@ Json modelJson(const fbs::ModelInfo &model) {
            {{"temperature", model.default_temperature()},
             {"top_p", model.default_top_p()},
             {"top_k", model.default_top_k()},
+            {"min_p", model.default_min_p()},
             {"repetition_penalty", model.default_repetition_penalty()}}},
           {"layers", layers}};
 }
@@ -169,6 +171,14 @@ Json artifactJson(const Artifact &artifact, bool verified) {
   return report;
 }
 
+// A string of the artifact, for a person's terminal.
+std::string shown(const flatbuffers::String *text) {
+  return printable(textOf(text));
+}
+std::string shown(const Json &text) {
+  return printable(text.get<std::string>());
+}
+
 void printLayers(const fbs::ModelInfo &model) {
   // Equal neighbours are told once.
   const auto &layers = *model.layers();
@@ -183,15 +193,15 @@ void printLayers(const fbs::ModelInfo &model) {
       range += "-" + std::to_string(end - 1);
     std::string encodings;
     for (const std::string &encoding : listOf(layer.encodings()))
-      encodings += (encodings.empty() ? "" : ", ") + encoding;
+      encodings += (encodings.empty() ? "" : ", ") + printable(encoding);
     std::printf("  %-7s %u heads, %u kv, head %u; rope %s theta %g on %u; "
                 "window %s; ffn %u %s%s%s\n          %s\n",
                 range.c_str(), layer.heads(), layer.kv_heads(),
-                layer.head_dim(), textOf(layer.rope_kind()).c_str(),
+                layer.head_dim(), shown(layer.rope_kind()).c_str(),
                 layer.rope_theta(), layer.rotary_dim(),
                 layer.window() ? std::to_string(layer.window()).c_str()
                                : "none",
-                layer.ffn(), textOf(layer.activation()).c_str(),
+                layer.ffn(), shown(layer.activation()).c_str(),
                 layer.qk_norm() ? "; qk norm" : "",
                 layer.qkv_bias() ? "; qkv bias" : "", encodings.c_str());
     i = end;
@@ -200,12 +210,13 @@ void printLayers(const fbs::ModelInfo &model) {
 
 void printText(const Artifact &artifact, const Json &report) {
   const fbs::ModelInfo &model = *artifact.plan().model();
-  std::printf("%s  %s, format %u, kernel ABI %u\n", artifact.path().c_str(),
+  std::printf("%s  %s, format %u, kernel ABI %u\n",
+              printable(artifact.path()).c_str(),
               bytesText(double(artifact.fileBytes())).c_str(),
               artifact.formatVersion(), artifact.plan().abi_version());
   std::printf("model     %s (%s, %s), %.1f M parameters\n",
-              model.name()->c_str(), model.architecture()->c_str(),
-              model.family()->c_str(), double(model.parameters()) / 1e6);
+              shown(model.name()).c_str(), shown(model.architecture()).c_str(),
+              shown(model.family()).c_str(), double(model.parameters()) / 1e6);
   std::printf("          vocab %u, hidden %u, context %u, %s head, %u layers\n",
               model.vocab(), model.hidden(), model.context(),
               model.tied_head() ? "tied" : "own", model.layers()->size());
@@ -219,19 +230,18 @@ void printText(const Artifact &artifact, const Json &report) {
         bytesText(double(sums["bytes"].get<std::uint64_t>())).c_str());
   for (const Json &state : report["states"])
     std::printf("state     %s: %d layers, %s, %s a token\n",
-                state["name"].get<std::string>().c_str(),
-                state["layers"].get<int>(),
+                shown(state["name"]).c_str(), state["layers"].get<int>(),
                 state["dtype"].get<std::string>().c_str(),
                 bytesText(state["bytes_per_token"].get<double>()).c_str());
   for (const Json &target : report["targets"]) {
     std::printf("target    %s: %d launches, %zu kernels\n",
-                target["name"].get<std::string>().c_str(),
-                target["launches"].get<int>(), target["kernels"].size());
+                shown(target["name"]).c_str(), target["launches"].get<int>(),
+                target["kernels"].size());
     for (const Json &level : target["levels"]) {
       std::string missing;
       for (const Json &name : level["missing_here"])
-        missing += " " + name.get<std::string>();
-      std::printf("  %-14s %9s  %s\n", level["name"].get<std::string>().c_str(),
+        missing += " " + shown(name);
+      std::printf("  %-14s %9s  %s\n", shown(level["name"]).c_str(),
                   bytesText(level["code_bytes"].get<double>()).c_str(),
                   missing.empty() ? "runs here"
                                   : ("missing here:" + missing).c_str());
@@ -251,10 +261,11 @@ void printText(const Artifact &artifact, const Json &report) {
   std::printf("checksums %s\n", report["checksums"].get<std::string>().c_str());
   if (report.contains("provenance"))
     std::printf("made by   %s\n          %s\n",
-                report["provenance"]["compiler"].get<std::string>().c_str(),
-                report["provenance"]["pipeline"].get<std::string>().c_str());
+                shown(report["provenance"]["compiler"]).c_str(),
+                shown(report["provenance"]["pipeline"]).c_str());
   if (report.contains("ledger"))
-    std::printf("ledger    %s\n", report["ledger"].dump().c_str());
+    std::printf("ledger    %s\n",
+                printable(jsonText(report["ledger"], -1)).c_str());
 }
 
 } // namespace

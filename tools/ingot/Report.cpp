@@ -1,13 +1,13 @@
 #include "tools/ingot/Report.h"
 
+#include "runtime/support/Printable.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <unistd.h>
 
@@ -33,39 +33,10 @@ std::string bytesText(double bytes) {
   return format(unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
 }
 
-Result<std::string> readAll(const std::string &path) {
-  bool isInput = path == "-";
-  std::FILE *file = isInput ? stdin : std::fopen(path.c_str(), "rb");
-  if (!file)
-    return Status(errno == ENOENT ? StatusCode::NotFound : StatusCode::IoError,
-                  path + ": cannot open: " + std::strerror(errno));
-  std::string text;
-  char chunk[1 << 16];
-  for (std::size_t got; (got = std::fread(chunk, 1, sizeof chunk, file)) > 0;)
-    if (text.append(chunk, got).size() > kMaxReadBytes)
-      break;
-  bool failed = std::ferror(file) != 0;
-  if (!isInput)
-    std::fclose(file);
-  if (failed)
-    return Status::io((isInput ? "standard input" : path) +
-                      std::string(": cannot read"));
-  if (text.size() > kMaxReadBytes)
-    return Status::invalid((isInput ? "standard input" : path) +
-                           std::string(": holds more than ") +
-                           bytesText(double(kMaxReadBytes)));
-  return text;
-}
-
-std::string jsonText(const nlohmann::ordered_json &value) {
-  return value.dump(1, ' ', false,
+std::string jsonText(const nlohmann::ordered_json &value, int indent) {
+  // Pure ASCII: what is not is a \u escape, so no byte commands a terminal.
+  return value.dump(indent, ' ', /*ensure_ascii=*/true,
                     nlohmann::ordered_json::error_handler_t::replace);
-}
-
-Status standardOutputStatus() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    return Status::io("standard output: cannot write");
-  return Status::ok();
 }
 
 const Colour &errorColour() {
@@ -109,7 +80,7 @@ std::string profileTable(const std::vector<LaunchProfile> &profile,
                             "calls", "us/call", "time", "GB/s", "of limit");
   for (const auto &[name, sum] : rows) {
     double rate = sum.seconds > 0 ? sum.bytes / sum.seconds : 0;
-    text += format("%-56s %8llu %10.1f %6.1f%% %8.2f", name.c_str(),
+    text += format("%-56s %8llu %10.1f %6.1f%% %8.2f", printable(name).c_str(),
                    static_cast<unsigned long long>(sum.calls),
                    sum.seconds / double(sum.calls) * 1e6,
                    total > 0 ? sum.seconds / total * 100 : 0, rate / 1e9);

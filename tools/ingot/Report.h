@@ -1,13 +1,11 @@
-// What the commands share when they tell: numbers for people, reading whole
-// files, and colour where a person watches.
+// What the commands share when they tell: numbers for people, JSON, and colour
+// where a person watches.
 #pragma once
 
 #include "runtime/execute/Executor.h"
-#include "runtime/support/Status.h"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,14 +17,8 @@ std::string format(const char *pattern, ...) // printf into a string
     __attribute__((format(printf, 1, 2)));
 
 // JSON for people and programs; a name that is not UTF-8 does not stop it.
-std::string jsonText(const nlohmann::ordered_json &value);
-
-// Was everything written that went to standard output?
-Status standardOutputStatus();
-
-// "-" is standard input. At most kMaxReadBytes.
-inline constexpr std::size_t kMaxReadBytes = std::size_t(1) << 30;
-Result<std::string> readAll(const std::string &path);
+// Characters that a terminal would obey are escaped. `indent` -1: on one line.
+std::string jsonText(const nlohmann::ordered_json &value, int indent = 1);
 
 // Escape sequences of standard error, empty where it is not a terminal or
 // NO_COLOR is set.

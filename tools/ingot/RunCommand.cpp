@@ -3,8 +3,10 @@
 #include "tools/ingot/ChatLoop.h"
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
+#include "tools/text/InputText.h"
 
 #include "runtime/execute/cpu/MachineBandwidth.h"
+#include "runtime/support/Printable.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -46,9 +48,10 @@ void printStats(Engine &engine, const GenerateResult &result) {
                "%slevel %s, %d threads; open %.1f ms, memory %.1f ms\n"
                "prompt %d tokens, first token after %.1f ms (%.1f tokens/s)\n"
                "output %zu tokens, %.1f tokens/s; finish: %s; seed %llu%s\n",
-               c.dim, engine.level().c_str(), engine.pool().numWorkers(),
-               times.openSeconds * 1e3, times.memorySeconds * 1e3,
-               outcome.promptTokens, outcome.firstTokenSeconds * 1e3,
+               c.dim, printable(engine.level()).c_str(),
+               engine.pool().numWorkers(), times.openSeconds * 1e3,
+               times.memorySeconds * 1e3, outcome.promptTokens,
+               outcome.firstTokenSeconds * 1e3,
                outcome.firstTokenSeconds > 0
                    ? outcome.promptTokens / outcome.firstTokenSeconds
                    : 0.0,
@@ -67,7 +70,7 @@ Status run(const RunFlags &flags) {
     if (::isatty(STDIN_FILENO))
       return Status::invalid(
           "no prompt: give -p TEXT, --chat, or a prompt on standard input");
-    INGOT_ASSIGN_OR_RETURN(input.prompt, readAll("-"));
+    INGOT_ASSIGN_OR_RETURN(input.prompt, readText("-"));
   }
   INGOT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
@@ -88,7 +91,8 @@ Status run(const RunFlags &flags) {
   request.maxTokens = flags.maxTokens;
   request.stop = flags.stop;
   request.ignoreEos = flags.ignoreEos;
-  request.onText = [](std::string_view text) {
+  request.onText = [](std::string_view piece) {
+    std::string text = forStandardOutput(std::string(piece));
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     return !isInterrupted() && !std::ferror(stdout);

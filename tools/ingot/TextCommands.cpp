@@ -1,19 +1,13 @@
 // `ingot tokenize` and `ingot render` on an artifact, and the way over to the
 // compiler for everything that is the compiler's.
 #include "tools/ingot/Commands.h"
-#include "tools/ingot/Report.h"
-
-#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>
-#include <iostream>
 #include <unistd.h>
 
 namespace ingot::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Result<Tokenizer> openTokenizer(const Artifact &artifact) {
   auto tables = artifact.segment(container::SegmentKind::Tokenizer);
@@ -22,58 +16,12 @@ Result<Tokenizer> openTokenizer(const Artifact &artifact) {
   return Tokenizer::open(tables);
 }
 
-Result<std::string> encodeLine(const Tokenizer &tokenizer,
-                               const std::string &line,
-                               const TokenizeFlags &flags) {
-  std::string text = line;
-  if (flags.jsonText) {
-    Json value = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!value.is_string())
-      return Status::invalid("expected a JSON string");
-    text = value.get<std::string>();
-  }
-  EncodeOptions options;
-  options.addSpecialTokens = !flags.noSpecial;
-  INGOT_ASSIGN_OR_RETURN(auto ids, tokenizer.encode(text, options));
-  return Json(ids).dump();
-}
-
-Result<std::string> decodeLine(const Tokenizer &tokenizer,
-                               const std::string &line,
-                               const TokenizeFlags &flags) {
-  Json list = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array())
-    return Status::invalid("expected a JSON list of ids");
-  std::vector<std::int32_t> ids;
-  for (const Json &id : list) {
-    if (!id.is_number_integer() || id < INT32_MIN || id > INT32_MAX)
-      return Status::invalid("expected ids of 32 bits");
-    ids.push_back(id.get<std::int32_t>());
-  }
-  INGOT_ASSIGN_OR_RETURN(std::string text,
-                         tokenizer.decode(ids, !flags.keepSpecial));
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Status flushOutput() {
-  std::cout.flush();
-  return std::cout ? Status::ok() : Status::io("standard output: cannot write");
-}
-
 } // namespace
 
 Status tokenize(const TokenizeFlags &flags) {
   INGOT_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(flags.path));
   INGOT_ASSIGN_OR_RETURN(Tokenizer tokenizer, openTokenizer(artifact));
-  std::string line;
-  for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
-    auto answer = flags.decode ? decodeLine(tokenizer, line, flags)
-                               : encodeLine(tokenizer, line, flags);
-    if (!answer)
-      return answer.status().withContext("line " + std::to_string(number));
-    std::cout << *answer << "\n";
-  }
-  return flushOutput();
+  return tokenizeLines(tokenizer, flags);
 }
 
 Status render(const RenderFlags &flags) {
@@ -83,35 +31,7 @@ Status render(const RenderFlags &flags) {
   if (segment.empty())
     return Status::unsupported(flags.path + ": has no chat template");
   INGOT_ASSIGN_OR_RETURN(ChatTemplateSet templates, readTemplates(segment));
-  ChatRequest request;
-  INGOT_ASSIGN_OR_RETURN(request.messagesJson, readAll(flags.messagesFile));
-  if (!flags.toolsFile.empty()) {
-    INGOT_ASSIGN_OR_RETURN(request.toolsJson, readAll(flags.toolsFile));
-  }
-  if (!flags.documentsFile.empty()) {
-    INGOT_ASSIGN_OR_RETURN(request.documentsJson, readAll(flags.documentsFile));
-  }
-  request.templateKwargsJson = flags.kwargs;
-  request.templateName = flags.templateName;
-  request.addGenerationPrompt = !flags.noGenerationPrompt;
-  INGOT_ASSIGN_OR_RETURN(Rendered rendered,
-                         renderChat(templates, tokenizer, request));
-  if (!flags.json) {
-    std::cout << rendered.text;
-    return flushOutput();
-  }
-  auto ranges = [](const std::vector<Rendered::Range> &list) {
-    Json all = Json::array();
-    for (const Rendered::Range &range : list)
-      all.push_back({range.begin, range.end});
-    return all;
-  };
-  std::cout << Json({{"text", rendered.text},
-                     {"user_ranges", ranges(rendered.userRanges)},
-                     {"generation_ranges", ranges(rendered.generationRanges)}})
-                   .dump(-1, ' ', false, Json::error_handler_t::replace)
-            << "\n";
-  return flushOutput();
+  return renderText(templates, tokenizer, flags);
 }
 
 Status runCompiler(int argc, char **argv) {

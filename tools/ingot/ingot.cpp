@@ -1,8 +1,11 @@
 // The `ingot` program: parses the command line, calls a command, prints the
 // status. Nothing is decided here.
+#include "tools/ingot/ChatLoop.h"
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
+#include "tools/text/InputText.h"
 
+#include "runtime/support/Printable.h"
 #include "runtime/support/StandardStreams.h"
 
 #include <CLI/CLI.hpp>
@@ -135,8 +138,8 @@ bool isForCompiler(int argc, char **argv) {
 int report(const Status &status) {
   if (!status.isOk()) {
     const Colour &c = errorColour();
-    std::fprintf(stderr, "%singot: %s%s\n", c.red, status.message().c_str(),
-                 c.off);
+    std::fprintf(stderr, "%singot: %s%s\n", c.red,
+                 printableLines(status.message()).c_str(), c.off);
   }
   return exitCode(status);
 }
@@ -159,8 +162,9 @@ int main(int argc, char **argv) {
                "ingot");
   app.set_version_flag("--version", "ingot " INGOT_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done; 1 wrong use; 2 bad input; 3 not supported; "
-             "4 the system refused; 5 a fault of ingot itself.");
+  app.footer(
+      "Exit codes: 0 done; 1 wrong use; 2 bad input; 3 not supported; "
+      "4 the system refused; 5 a fault of ingot itself; 130 interrupted.");
   Status status;
 
   RunFlags runFlags;
@@ -239,47 +243,14 @@ int main(int argc, char **argv) {
                                 "GGUF file) into an artifact");
 
   TokenizeFlags tokenizeFlags;
-  CLI::App *tokenize = app.add_subcommand(
-      "tokenize",
-      "Texts to ids, a line each on standard input, JSON lines out");
-  tokenize->add_option("MODEL", tokenizeFlags.path, "The artifact or model")
-      ->required();
-  tokenize->add_flag("--no-special", tokenizeFlags.noSpecial,
-                     "Leave out the special tokens around a text (BOS)");
-  CLI::Option *decode = tokenize->add_flag(
-      "--decode", tokenizeFlags.decode,
-      "The other way: a JSON list of ids a line, JSON strings out");
-  tokenize
-      ->add_flag("--keep-special", tokenizeFlags.keepSpecial,
-                 "Keep special tokens in decoded text")
-      ->needs(decode);
-  tokenize->add_flag("--json-text", tokenizeFlags.jsonText,
-                     "Lines are JSON strings, so that a text may hold line "
-                     "breaks");
-  tokenize->callback([&] { status = cli::tokenize(tokenizeFlags); });
+  addTokenizeFlags(app, tokenizeFlags)->callback([&] {
+    status = tokenize(tokenizeFlags);
+  });
 
   RenderFlags renderFlags;
-  CLI::App *render =
-      app.add_subcommand("render", "The prompt that the chat template makes");
-  render->add_option("MODEL", renderFlags.path, "The artifact or model")
-      ->required();
-  render
-      ->add_option("MESSAGES", renderFlags.messagesFile,
-                   "JSON file: a list of messages; - is standard input")
-      ->required();
-  render->add_option("--tools", renderFlags.toolsFile,
-                     "JSON file: a list of tools");
-  render->add_option("--documents", renderFlags.documentsFile,
-                     "JSON file: a list of documents");
-  render->add_option("--kwargs", renderFlags.kwargs,
-                     "JSON object of further variables (chat_template_kwargs)");
-  render->add_option("--template", renderFlags.templateName,
-                     "Template to use, by name");
-  render->add_flag("--no-generation-prompt", renderFlags.noGenerationPrompt,
-                   "Leave out what opens the answer");
-  render->add_flag("--json", renderFlags.json,
-                   "Text with the byte ranges that came from the messages");
-  render->callback([&] { status = cli::render(renderFlags); });
+  addRenderFlags(app, renderFlags)->callback([&] {
+    status = render(renderFlags);
+  });
 
   auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(isNamed).empty()) {
@@ -297,7 +268,8 @@ int main(int argc, char **argv) {
   } catch (const std::bad_alloc &) {
     return report(Status::outOfMemory("memory ran out"));
   }
-  return report(status.isOk() ? standardOutputStatus() : status);
+  int code = report(status.isOk() ? standardOutputStatus() : status);
+  return code == kOk && isInterrupted() ? kInterrupted : code;
 }
 
 } // namespace

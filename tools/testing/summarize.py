@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Counts the results of a test run and lists skips by reason.
 
-usage: summarize.py RESULTS_DIR [--max-skips N]
+usage: summarize.py RESULTS_DIR... [--max-skips N]
 
 Reads what GoogleTest, lit (lit.xml) and ctest (ctest.xml) wrote into RESULTS_DIR
-as XML. A ctest test that wrote no finer results counts as one test. The
+as XML; of several folders the sum is told. A ctest test that wrote no finer results counts as one test. The
 last line is "N passed, N failed, N skipped". Exit code 1 when a test failed,
-when no test ran, or when more than N were skipped.
+when a folder holds no test that passed, or when more than N were skipped.
 """
 import argparse
 import collections
@@ -43,23 +43,19 @@ def read_lit(path, tally):
             tally["passed"].append(name)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("--max-skips", type=int)
-    arguments = parser.parse_args()
-
+def read_results(folder):
+    """What the tests of one folder did: lists by outcome."""
     tally = collections.defaultdict(list)
     detailed = set()
-    for path in sorted(arguments.results.glob("*.xml")):
+    for path in sorted(folder.glob("*.xml")):
         if path.name not in ("lit.xml", "ctest.xml"):
             read_googletest(path, tally)
             detailed.add(path.stem)
-    lit = arguments.results / "lit.xml"
+    lit = folder / "lit.xml"
     if lit.exists():
         read_lit(lit, tally)
         detailed.add("lit")
-    ctest = arguments.results / "ctest.xml"
+    ctest = folder / "ctest.xml"
     if ctest.exists():
         for case in ElementTree.parse(ctest).getroot().iter("testcase"):
             name, outcome = case.get("name"), case.get("status")
@@ -72,6 +68,21 @@ def main():
                     tally["passed"].append(name)
                 else:
                     tally["skipped"].append((name, outcome or "not run"))
+    if not tally["passed"]:
+        tally["failed"].append(f"{folder}: holds no test that passed")
+    return tally
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=pathlib.Path, nargs="+")
+    parser.add_argument("--max-skips", type=int)
+    arguments = parser.parse_args()
+
+    tally = collections.defaultdict(list)
+    for folder in arguments.results:
+        for outcome, tests in read_results(folder).items():
+            tally[outcome] += tests
 
     reasons = collections.Counter(reason for _, reason in tally["skipped"])
     if reasons:
@@ -85,7 +96,7 @@ def main():
     if too_many:
         print(f"too many skips: {skipped}, at most {arguments.max_skips} are allowed")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or too_many or passed == 0 else 0
+    return 1 if failed or too_many else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #include "runtime/execute/cpu/HostCpus.h"
 
+#include "runtime/support/ControlGroups.h"
+
 #include <algorithm>
 #include <fstream>
 #include <sched.h>
@@ -31,60 +33,25 @@ void keepSmaller(std::optional<double> &best, std::optional<double> value) {
     best = value;
 }
 
-// Calls `read` for the group's folder and each of its parents: the quota of a
-// parent binds as well.
-template <typename Read>
-void forEachAncestor(const std::string &mount, std::string group, Read read) {
-  for (;;) {
-    read(mount + group);
-    if (group.empty() || group == "/")
-      return;
-    group.erase(group.rfind('/'));
-  }
-}
-
 } // namespace
 
 std::optional<double> cgroupCpuQuota(const std::string &root) {
   std::optional<double> best;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    // "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1)
-    auto first = line.find(':');
-    auto second =
-        first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos)
-      continue;
-    std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string group = line.substr(second + 1);
-    if (!group.empty() && group[0] != '/')
-      continue;
-    if (controllers.empty()) {
-      forEachAncestor(root + "/sys/fs/cgroup", group,
-                      [&](const std::string &folder) {
-                        auto text = firstLine(folder + "/cpu.max");
-                        if (!text)
+  forEachControlGroup(root, "cpu",
+                      [&](const std::string &folder, bool isVersion2) {
+                        if (isVersion2) {
+                          std::istringstream fields(
+                              firstLine(folder + "/cpu.max").value_or(""));
+                          std::string quota, period;
+                          fields >> quota >> period;
+                          keepSmaller(best, ratio(quota, period));
                           return;
-                        std::istringstream fields(*text);
-                        std::string quota, period;
-                        fields >> quota >> period;
-                        keepSmaller(best, ratio(quota, period));
+                        }
+                        auto quota = firstLine(folder + "/cpu.cfs_quota_us");
+                        auto period = firstLine(folder + "/cpu.cfs_period_us");
+                        if (quota && period)
+                          keepSmaller(best, ratio(*quota, *period));
                       });
-      continue;
-    }
-    std::istringstream names(controllers);
-    for (std::string name; std::getline(names, name, ',');)
-      if (name == "cpu")
-        for (const char *mount :
-             {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
-          forEachAncestor(root + mount, group, [&](const std::string &folder) {
-            auto quota = firstLine(folder + "/cpu.cfs_quota_us");
-            auto period = firstLine(folder + "/cpu.cfs_period_us");
-            if (quota && period)
-              keepSmaller(best, ratio(*quota, *period));
-          });
-  }
   return best;
 }
 

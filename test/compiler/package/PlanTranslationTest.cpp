@@ -17,7 +17,7 @@ const std::string kModule = R"mlir(
 module attributes {
   plan.model = {family = "llama", name = "tiny", architecture = "Arch", vocab = 64 : i64, hidden = 32 : i64,
     context = 128 : i64, tied_head = true, parameters = 7 : i64, bos = 1 : i64, eos = array<i64: 2, 3>,
-    source_bytes = 9 : i64, sampling = {temperature = 0.5 : f64, top_k = 40 : i64},
+    source_bytes = 9 : i64, sampling = {temperature = 0.5 : f64, min_p = 0.05 : f64, top_k = 40 : i64},
     layers = [{index = 0 : i64, heads = 2 : i64, kv_heads = 1 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64,
       rope_kind = "default", rope_theta = 1.0e4 : f64, rope_attention_factor = 1.0 : f64, window = 0 : i64,
       softmax_scale = 0.25 : f64, soft_cap = 0.0 : f64, ffn = 64 : i64, activation = "silu", norm_eps = 1.0e-5 : f64,
@@ -108,6 +108,7 @@ TEST_F(PlanTranslationTest, SaysWhatTheModuleSays) {
   EXPECT_FLOAT_EQ(plan.model()->default_temperature(), 0.5f);
   EXPECT_FLOAT_EQ(plan.model()->default_top_p(), 1.0f);
   EXPECT_EQ(plan.model()->default_top_k(), 40);
+  EXPECT_FLOAT_EQ(plan.model()->default_min_p(), 0.05f);
   const fbs::LayerInfo &layer = *plan.model()->layers()->Get(0);
   EXPECT_TRUE(layer.qkv_bias());
   EXPECT_EQ(layer.encodings()->Get(0)->str(), "o=i4-g32-min");

@@ -1,5 +1,6 @@
 // The shorthand of quantisation and the text of pipelines.
 #include "compiler/pipeline/Phases.h"
+#include "compiler/pipeline/PipelineText.h"
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,25 @@ TEST(PhasesTest, WritesPipelines) {
   EXPECT_NE(text.find("select-kernels{levels=x86-64-v3}"), std::string::npos);
   EXPECT_EQ(pipelineText(options, Phase::Fuse, Phase::Fuse),
             "builtin.module(" + phasePipeline(Phase::Fuse, options) + ")");
+}
+
+// What MLIR's parser of options would never return from.
+TEST(PhasesTest, FindsWhatIsNotClosed) {
+  for (const char *text :
+       {"skip=[", "skip=(", "skip={", "skip=]", "skip=[}", "skip=\"a",
+        "skip='a", "skip=[[]", "skip=a]b", "'\"'\""})
+    EXPECT_EQ(checkClosed("text", text).code(), StatusCode::InvalidInput)
+        << text;
+  for (const char *text :
+       {"", "skip=layer.[0-3].*", "a{b={c d} e=(f)}", "skip=\"[\"", "'{'"})
+    EXPECT_TRUE(checkClosed("text", text)) << text;
+  const char *bad[] = {"ingot-opt", "a.mlir", "-quantize-weights=skip=["};
+  EXPECT_FALSE(checkPipelineArguments(3, bad));
+  const char *apart[] = {"ingot-opt", "--pass-pipeline", "builtin.module("};
+  EXPECT_FALSE(checkPipelineArguments(3, apart));
+  // A file may be called anything.
+  const char *good[] = {"ingot-opt", "a[1.mlir", "-canonicalize"};
+  EXPECT_TRUE(checkPipelineArguments(3, good));
 }
 
 } // namespace

@@ -54,6 +54,22 @@ TEST_F(EngineTest, eosStopsAndCanBeIgnored) {
   EXPECT_EQ(result->outcome.tokens.size(), 5u);
 }
 
+// Every default of the plan reaches the sampler.
+TEST_F(EngineTest, samplingDefaultsComeFromTheArtifact) {
+  TinyArtifact tiny = TinyArtifact::make();
+  tiny.plan.model->default_temperature = 0.5f;
+  tiny.plan.model->default_top_p = 0.75f;
+  tiny.plan.model->default_top_k = 20;
+  tiny.plan.model->default_min_p = 0.25f;
+  tiny.plan.model->default_repetition_penalty = 1.5f;
+  SamplingParams params = defaultSampling(open(tiny)->model());
+  EXPECT_EQ(params.temperature, 0.5);
+  EXPECT_EQ(params.topP, 0.75);
+  EXPECT_EQ(params.topK, 20);
+  EXPECT_EQ(params.minP, 0.25);
+  EXPECT_EQ(params.repetitionPenalty, 1.5);
+}
+
 // What needs a tokenizer or a template says so; nothing is guessed.
 TEST_F(EngineTest, textNeedsATokenizer) {
   auto engine = open(TinyArtifact::make());

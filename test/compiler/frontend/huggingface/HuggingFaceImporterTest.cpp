@@ -164,6 +164,10 @@ TEST_P(EveryFamily, WrongValues) {
            {"num_attention_heads", json::array({4, 4})},
            {"num_attention_heads", 5000000000ll},
            {"rms_norm_eps", -1.0},
+           {"rms_norm_eps", 0},
+           {"rms_norm_eps", 1e-60}, // zero in float32
+           {"rms_norm_eps", 1e39},
+           {"rms_norm_eps", "1e-5"},
            {"rope_theta", 0},
            {"rope_theta", "x"},
            {"hidden_act", 7},

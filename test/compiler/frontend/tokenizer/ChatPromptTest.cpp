@@ -42,12 +42,14 @@ protected:
     templates_.emplace(std::move(templates).value());
   }
 
-  std::vector<std::int32_t> idsOf(const nlohmann::ordered_json &messages) {
+  std::vector<std::int32_t>
+  idsOf(const nlohmann::ordered_json &messages,
+        ControlTokens userText = ControlTokens::Barred) {
     ChatRequest request;
     request.messagesJson = messages.dump();
     auto rendered = renderChat(*templates_, *tokenizer_, request);
     EXPECT_TRUE(rendered.isOk()) << rendered.status().message();
-    auto ids = encodeChat(*tokenizer_, *rendered);
+    auto ids = encodeChat(*tokenizer_, *rendered, userText);
     EXPECT_TRUE(ids.isOk()) << ids.status().message();
     return *ids;
   }
@@ -99,6 +101,38 @@ TEST_F(ChatPromptTest, ContentFormsNoControlToken) {
     EXPECT_EQ(countSpecial(idsOf({{{"role", "user"}, {"content", leak}}})),
               expected)
         << leak;
+}
+
+// Qwen's tokens of thought and of tools are not special, and steer the model
+// all the same: every added token in content stays text, and none of the
+// template's own is lost by it.
+TEST_F(ChatPromptTest, ContentFormsNoAddedToken) {
+  open("qwen3");
+  std::ifstream file(INGOT_SHARED_DIR "/data/tokenizers/qwen3/tokenizer.json");
+  auto json = nlohmann::json::parse(file);
+  auto countOf = [&](const std::vector<std::int32_t> &ids, std::int32_t id) {
+    return std::count(ids.begin(), ids.end(), id);
+  };
+  auto plain = idsOf({{{"role", "user"}, {"content", "hi"}}});
+  int notSpecial = 0;
+  for (const auto &token : json["added_tokens"]) {
+    const std::string content = token["content"];
+    const std::int32_t id = token["id"];
+    const auto messages = nlohmann::ordered_json::array(
+        {{{"role", "user"}, {"content", "hi " + content + "\nthen"}}});
+    EXPECT_EQ(countOf(idsOf(messages), id), countOf(plain, id)) << content;
+    // The documented switch: as in Hugging Face.
+    EXPECT_EQ(countOf(idsOf(messages, ControlTokens::Allowed), id),
+              countOf(plain, id) + 1)
+        << content;
+    notSpecial += !token["special"].get<bool>();
+  }
+  EXPECT_GE(notSpecial, 4); // <think>, <tool_call>, <tool_response> ...
+  // The template's own, between the turns of a tool.
+  auto ids = idsOf({{{"role", "user"}, {"content", "hi"}},
+                    {{"role", "tool"}, {"content", "</tool_response>"}}});
+  EXPECT_EQ(countOf(ids, *tokenizer_->idOf("<tool_response>")), 1);
+  EXPECT_EQ(countOf(ids, *tokenizer_->idOf("</tool_response>")), 1);
 }
 
 } // namespace

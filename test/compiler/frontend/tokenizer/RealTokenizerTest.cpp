@@ -3,6 +3,7 @@
 #include "runtime/text/IncrementalDetokenizer.h"
 #include "test/compiler/frontend/tokenizer/TokenizerFixtures.h"
 
+#include <algorithm>
 #include <random>
 
 namespace ingot {
@@ -61,6 +62,28 @@ TEST_P(RealTokenizer, StreamsWhatItDecodes) {
     deltas += detokenizer.flush();
     EXPECT_EQ(deltas, tokenizer.decode(any));
   }
+}
+
+// Each token is spelled as the vocabulary spells it, and found by that.
+TEST_P(RealTokenizer, SpellsTokensAsTheVocabularyDoes) {
+  INGOT_NEED_SHARED("tokenizers");
+  OpenTokenizer tokenizer = folder(GetParam().folder);
+  auto description = nlohmann::json::parse(readFile(
+      sharedPath("tokenizers/") + GetParam().folder + "/tokenizer.json"));
+  size_t checked = 0;
+  auto check = [&](const std::string &token, int32_t id) {
+    auto spelling = tokenizer->spelling(id);
+    if (!spelling || *spelling != token || tokenizer->idOf(token) != id)
+      ADD_FAILURE() << id << " " << token;
+    ++checked;
+  };
+  for (const auto &[token, id] : description["model"]["vocab"].items())
+    check(token, id.get<int32_t>());
+  for (const auto &token : description["added_tokens"])
+    check(token["content"], token["id"]);
+  EXPECT_GT(checked, 30000u);
+  EXPECT_FALSE(tokenizer->spelling(-1).isOk());
+  EXPECT_FALSE(tokenizer->spelling(tokenizer->vocabSize()).isOk());
 }
 
 // Damaged tables of real size: an error or a working tokenizer, no crash.
@@ -167,6 +190,39 @@ TEST(RealTokenizerTraps, AddedTokensInUserText) {
   EXPECT_EQ(*qwen->encode(text, options), (Ids{151666}));
   options.plainRangesBarAllAdded = true;
   EXPECT_GT(qwen->encode(text, options)->size(), 1u);
+}
+
+// Runs of blanks that a vocabulary keeps as added tokens are words like others:
+// they stay whole in user text, where all other added tokens are barred.
+TEST(AddedTokensInUserText, RunsOfBlanksStayWhole) {
+  nlohmann::json description = smallByteLevelJson();
+  auto &added = description["added_tokens"];
+  int32_t id = added[0]["id"];
+  for (const char *content : {"<think>", "    ", "\n\n", " \t"}) {
+    nlohmann::json token = added[0];
+    token["id"] = ++id;
+    token["content"] = content;
+    token["special"] = false;
+    added.push_back(token);
+  }
+  OpenTokenizer tokenizer = open(build(description));
+  auto has = [&](const char *content, bool barAll) {
+    std::string text = std::string("a") + content + "b";
+    TextRange all{0, text.size()};
+    EncodeOptions options;
+    options.addSpecialTokens = false;
+    options.plainRanges = {&all, 1};
+    options.plainRangesBarAllAdded = barAll;
+    auto ids = tokenizer->encode(text, options);
+    EXPECT_EQ(tokenizer.decode(*ids), text);
+    return std::count(ids->begin(), ids->end(), *tokenizer->idOf(content)) == 1;
+  };
+  for (const char *blank : {"    ", "\n\n", " \t"})
+    for (bool barAll : {false, true})
+      EXPECT_TRUE(has(blank, barAll)) << '"' << blank << '"' << barAll;
+  EXPECT_TRUE(has("<think>", false));
+  EXPECT_FALSE(has("<think>", true));
+  EXPECT_FALSE(has("<eos>", false));
 }
 
 } // namespace

@@ -169,7 +169,8 @@ void EngineCore::takeToken(Request &request, std::span<const float> logits) {
   if (isStop(request, choice->token))
     return finish(request, FinishReason::Stop);
   request.tokens.push_back(choice->token);
-  request.sampler->addOutputToken(choice->token);
+  if (Status status = request.sampler->advance(choice->token); !status)
+    return finish(request, FinishReason::Failed, std::move(status));
   RequestId id = request.id;
   bool wantsMore = !request.onToken || request.onToken(*choice);
   if (find(id) != &request)

@@ -47,8 +47,8 @@ void Sampler::applyPenalties(const SamplerState &state) {
     adjusted_[token] += float(bias);
 }
 
-Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
-                             Choice &choice) {
+void Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
+                           Choice &choice) {
   float most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits)
@@ -57,14 +57,21 @@ Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
   choice.logprob = double(logits[choice.token]) - logSum;
   count = std::min(count, vocab_);
   if (count <= 0)
-    return Status::ok();
+    return;
   candidates_.clear();
   for (std::int32_t token = 0; token < vocab_; ++token)
     candidates_.push_back({logits[token], token});
   keepTopK(count);
   for (const Candidate &candidate : candidates_)
     choice.top.push_back({candidate.token, double(candidate.logit) - logSum});
-  return Status::ok();
+}
+
+Choice Sampler::score(std::span<const float> logits, std::int32_t token,
+                      std::int32_t count) {
+  Choice choice;
+  choice.token = token;
+  fillLogprobs(logits, count, choice);
+  return choice;
 }
 
 // Most likely first; of equal ones the lower id.
@@ -225,7 +232,7 @@ Result<Choice> Sampler::sample(std::span<const float> logits,
     choice.token = drawAmong(state, position);
   }
   if (params.logprobs >= 0)
-    INGOT_RETURN_IF_ERROR(fillLogprobs(logits, params.logprobs, choice));
+    fillLogprobs(logits, params.logprobs, choice);
   return choice;
 }
 

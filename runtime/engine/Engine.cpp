@@ -134,6 +134,7 @@ Status Engine::start(const EngineOptions &options) {
   CoreOptions coreOptions;
   coreOptions.context = contract_.context;
   coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.maxWaiting = options.maxWaiting;
   coreOptions.eosIds = stopSet(model(), tokenizer());
   core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions);
   return Status::ok();
@@ -172,56 +173,70 @@ Engine::submit(GenerateRequest request,
   inner.stopIds = request.stopIds;
   inner.ignoreEos = request.ignoreEos;
 
-  // What the receivers of tokens and of the end share.
+  inner.priority = request.priority;
+  inner.client = std::move(request.client);
+  inner.cacheSalt = std::move(request.cacheSalt);
+  inner.reusePrefix = request.reusePrefix;
+  inner.copies = request.copies;
+  inner.onPromptToken = std::move(request.onPromptToken);
+
+  // What the receivers of tokens and of the end share; one output a copy.
   struct Stream {
-    std::optional<TextOutput> output; // none: no tokenizer
-    std::function<bool(std::string_view)> onText;
-    std::function<void(const Choice &)> onToken;
-    bool isOver = false; // the receiver wants no more
-    Status failure;
+    struct Copy {
+      std::optional<TextOutput> output; // none: no tokenizer
+      bool isOver = false;              // the receiver wants no more
+      Status failure;
+    };
+    std::vector<Copy> copies;
+    std::function<bool(std::int32_t, std::string_view)> onText;
+    std::function<void(std::int32_t, const Choice &)> onToken;
   };
   auto stream = std::make_shared<Stream>();
   stream->onText = std::move(request.onText);
   stream->onToken = std::move(request.onToken);
-  if (tokenizer_) {
-    INGOT_ASSIGN_OR_RETURN(
-        TextOutput output,
-        TextOutput::create(*tokenizer_, std::move(request.stop)));
-    stream->output.emplace(std::move(output));
-  } else if (!request.stop.empty()) {
+  // A count out of range is refused by the core.
+  stream->copies.resize(std::size_t(std::clamp(request.copies, 1, kMaxCopies)));
+  if (!tokenizer_ && !request.stop.empty())
     return Status::unsupported(
         "stop strings need a tokenizer, and the artifact has none");
-  }
-  inner.onToken = [stream](const Choice &choice) {
+  for (Stream::Copy &copy : stream->copies)
+    if (tokenizer_) {
+      INGOT_ASSIGN_OR_RETURN(TextOutput output,
+                             TextOutput::create(*tokenizer_, request.stop));
+      copy.output.emplace(std::move(output));
+    }
+  inner.onToken = [stream](std::int32_t index, const Choice &choice) {
+    Stream::Copy &copy = stream->copies[std::size_t(index)];
     if (stream->onToken)
-      stream->onToken(choice);
-    if (!stream->output)
+      stream->onToken(index, choice);
+    if (!copy.output)
       return true;
-    auto piece = stream->output->push(choice.token);
+    auto piece = copy.output->push(choice.token);
     if (!piece) {
-      stream->failure = piece.status();
+      copy.failure = piece.status();
       return false;
     }
     if (!piece->empty() && stream->onText)
-      stream->isOver = !stream->onText(*piece);
-    return !stream->isOver && !stream->output->stopped();
+      copy.isOver = !stream->onText(index, *piece);
+    return !copy.isOver && !copy.output->stopped();
   };
   return core_->submit(
       std::move(inner),
       [stream, onFinish = std::move(onFinish)](const RequestOutcome &outcome) {
+        Stream::Copy &copy = stream->copies[std::size_t(outcome.copy)];
         GenerateResult result;
         result.outcome = outcome;
-        if (!stream->failure.isOk()) {
+        if (!copy.failure.isOk()) {
           result.outcome.reason = FinishReason::Failed;
-          result.outcome.status = stream->failure;
+          result.outcome.status = copy.failure;
         }
-        if (stream->output) {
-          bool isHeard = stream->onText && !stream->isOver &&
+        if (copy.output) {
+          bool isHeard = stream->onText && !copy.isOver &&
                          outcome.reason != FinishReason::Cancelled;
-          std::string rest = stream->output->flush();
+          std::string rest = copy.output->flush();
           if (!rest.empty() && isHeard)
-            (void)stream->onText(rest);
-          result.text = stream->output->text();
+            (void)stream->onText(outcome.copy, rest);
+          result.text = copy.output->text();
         }
         if (onFinish)
           onFinish(result);
@@ -229,6 +244,10 @@ Engine::submit(GenerateRequest request,
 }
 
 Result<GenerateResult> Engine::generate(GenerateRequest request) {
+  if (request.copies != 1)
+    return Status::invalid("generate() answers with one copy, " +
+                           std::to_string(request.copies) +
+                           " were asked for: submit the request");
   GenerateResult result;
   auto id = submit(std::move(request),
                    [&](const GenerateResult &done) { result = done; });

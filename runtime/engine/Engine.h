@@ -35,6 +35,7 @@ struct EngineOptions {
   std::int32_t chunkTokens = 0; // prompt rows of one sequence in a step; 0: all
   std::int32_t logitRows = 0;   // rows of logits of a step; 0: `sequences`
   std::uint64_t kvBytes = 0;    // budget for state; 0: what the above need
+  std::int32_t maxWaiting = 0;  // requests that may wait; 0: no limit
   bool verifyChecksums = false;
   KvCacheOptions cache; // for tests
 };
@@ -50,10 +51,22 @@ struct GenerateRequest {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stopIds;
   bool ignoreEos = false;
-  // Called with each piece of text as it is final; false ends the request.
-  std::function<bool(std::string_view)> onText;
-  // Called with each token; `choice.logprob` where asked for.
-  std::function<void(const Choice &)> onToken;
+
+  // As in TokenRequest, which says what they mean.
+  std::int32_t priority = 0;
+  std::string client;
+  std::string cacheSalt;
+  bool reusePrefix = true;
+  std::int32_t copies = 1;
+
+  // Called with each piece of a copy's text as it is final; false ends that
+  // copy.
+  std::function<bool(std::int32_t copy, std::string_view text)> onText;
+  // Called with each token of a copy; `choice.logprob` where asked for.
+  std::function<void(std::int32_t copy, const Choice &choice)> onToken;
+  // As in TokenRequest.
+  std::function<void(std::int32_t position, const Choice &choice)>
+      onPromptToken;
 };
 
 struct GenerateResult {
@@ -71,14 +84,16 @@ public:
   static Result<std::unique_ptr<Engine>>
   open(const std::string &path, const EngineOptions &options = {});
 
-  // Submits, and calls `onFinish` once from a later step.
+  // Submits, and calls `onFinish` from a later step, once for each copy
+  // (result.outcome.copy says which).
   Result<RequestId>
   submit(GenerateRequest request,
          std::function<void(const GenerateResult &)> onFinish);
-  // Submits one and runs until nothing is left to do.
+  // Submits a request of one copy and runs until nothing is left to do.
   Result<GenerateResult> generate(GenerateRequest request);
 
   EngineCore &core() { return *core_; }
+  EngineMetrics metrics() const { return core_->metrics(); }
   Status step() { return core_->step(); }
   Status runUntilIdle() { return core_->runUntilIdle(); }
 

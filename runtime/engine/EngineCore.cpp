@@ -6,9 +6,8 @@
 namespace ingot {
 namespace {
 
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+double secondsSince(Request::Clock::time_point start) {
+  return std::chrono::duration<double>(Request::Clock::now() - start).count();
 }
 
 std::uint64_t freshSeed() {
@@ -63,9 +62,19 @@ Result<RequestId> EngineCore::admit(std::unique_ptr<Request> request) {
     return Status::outOfMemory(
         "a sequence of " + std::to_string(request->maxTotal) +
         " tokens does not fit the state memory, even alone");
-  request->id = nextId_++;
-  request->submitted = std::chrono::steady_clock::now();
-  RequestId id = request->id;
+  auto waiting = std::count_if(requests_.begin(), requests_.end(),
+                               [](const auto &r) { return !r->isRunning; });
+  if (options_.maxWaiting > 0 && waiting >= options_.maxWaiting) {
+    ++totals_.refused;
+    return Status::busy("the queue is full: " + std::to_string(waiting) +
+                        " requests wait, of at most " +
+                        std::to_string(options_.maxWaiting));
+  }
+  ++totals_.requests;
+  RequestId id = nextId_;
+  nextId_ += RequestId(request->copies);
+  request->requestId = request->sequence = id;
+  request->submitted = Request::Clock::now();
   requests_.push_back(std::move(request));
   return id;
 }
@@ -76,6 +85,9 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
   INGOT_RETURN_IF_ERROR(checkTokens("stop_token_ids", input.stopIds));
   if (input.prompt.empty())
     return Status::invalid("prompt is empty: there is no token to begin with");
+  if (input.copies < 1 || input.copies > kMaxCopies)
+    return Status::invalid("n is " + std::to_string(input.copies) +
+                           ", expected 1 to " + std::to_string(kMaxCopies));
   if (input.maxTokens < -1)
     return Status::invalid("max_tokens is " + std::to_string(input.maxTokens) +
                            ", expected 0 or more (or -1: up to the context)");
@@ -95,9 +107,15 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
   for (std::int32_t token : input.prompt)
     request->sampler->addPromptToken(token);
   request->tokens = std::move(input.prompt);
+  request->copies = input.copies;
+  request->priority = input.priority;
+  request->client = std::move(input.client);
+  request->cacheSalt = std::move(input.cacheSalt);
+  request->reusePrefix = input.reusePrefix && !input.onPromptToken;
   request->ignoreEos = input.ignoreEos;
   request->stopIds = std::move(input.stopIds);
   request->onToken = std::move(input.onToken);
+  request->onPromptToken = std::move(input.onPromptToken);
   request->onFinish = std::move(onFinish);
   return admit(std::move(request));
 }
@@ -114,42 +132,66 @@ Result<RequestId> EngineCore::submit(ScoreRequest input, OnFinish onFinish) {
   request->promptTokens = std::int32_t(input.tokens.size());
   request->maxTotal = request->promptTokens;
   request->tokens = std::move(input.tokens);
+  request->priority = input.priority;
+  request->client = std::move(input.client);
+  request->reusePrefix = false;
   request->onLogits = std::move(input.onLogits);
   request->onFinish = std::move(onFinish);
   return admit(std::move(request));
 }
 
-EngineCore::Request *EngineCore::find(RequestId id) {
+Request *EngineCore::find(std::uint64_t sequence) {
   for (auto &request : requests_)
-    if (request->id == id)
+    if (request->sequence == sequence)
       return request.get();
   return nullptr;
 }
 
 bool EngineCore::cancel(RequestId id) {
-  Request *request = find(id);
-  if (!request)
-    return false;
-  finish(*request, FinishReason::Cancelled);
-  return true;
+  std::vector<std::uint64_t> sequences;
+  for (const auto &request : requests_)
+    if (request->requestId == id)
+      sequences.push_back(request->sequence);
+  for (std::uint64_t sequence : sequences)
+    if (Request *request = find(sequence)) // a receiver may have been faster
+      finish(*request, FinishReason::Cancelled);
+  return !sequences.empty();
 }
 
+// Copies that have not come to be end with the one that stands for them.
 void EngineCore::finish(Request &request, FinishReason reason, Status status) {
   RequestOutcome outcome;
-  outcome.id = request.id;
+  outcome.id = request.requestId;
   outcome.reason = reason;
   outcome.status = std::move(status);
-  outcome.seed = request.sampler ? request.sampler->seed() : 0;
   outcome.promptTokens = request.promptTokens;
+  outcome.cachedTokens = request.cachedTokens;
+  outcome.preemptions = request.preemptions;
   outcome.tokens.assign(request.tokens.begin() + request.promptTokens,
                         request.tokens.end());
+  outcome.queueSeconds = request.queueSeconds;
   outcome.firstTokenSeconds = request.firstTokenSeconds;
   outcome.totalSeconds = secondsSince(request.submitted);
-  cache_.removeSequence(request.id);
+  if (outcome.tokens.size() > 1)
+    outcome.interTokenSeconds =
+        std::chrono::duration<double>(request.latestToken - request.submitted)
+            .count() -
+        request.firstTokenSeconds;
+  if (outcome.tokens.size() > 1)
+    outcome.interTokenSeconds /= double(outcome.tokens.size() - 1);
+  outcome.longestGapSeconds = request.longestGapSeconds;
+  cache_.removeSequence(request.sequence);
   OnFinish onFinish = std::move(request.onFinish);
+  std::int32_t first = request.copy, copies = request.copies;
+  std::uint64_t seed = request.sampler ? request.sampler->seed() : 0;
   requests_.remove_if([&](const auto &r) { return r.get() == &request; });
-  if (onFinish)
+  if (!onFinish)
+    return;
+  for (std::int32_t copy = first; copy < first + copies; ++copy) {
+    outcome.copy = copy;
+    outcome.seed = seedOfCopy(seed, copy - first);
     onFinish(outcome);
+  }
 }
 
 bool EngineCore::isStop(const Request &request, std::int32_t token) const {
@@ -159,21 +201,83 @@ bool EngineCore::isStop(const Request &request, std::int32_t token) const {
   return has(request.stopIds) || (!request.ignoreEos && has(options_.eosIds));
 }
 
+void EngineCore::takePromptLogits(Request &request, std::int32_t position,
+                                  std::span<const float> logits) {
+  std::int32_t next = position + 1;
+  if (next >= request.promptTokens)
+    return;
+  Choice choice =
+      sampler_.score(logits, request.tokens[next],
+                     std::max(request.sampler->params().logprobs, 0));
+  request.onPromptToken(next, choice);
+}
+
+// The prompt is done: every copy begins from here. Returns their sequences.
+std::vector<std::uint64_t> EngineCore::fork(Request &request) {
+  std::vector<std::uint64_t> sequences = {request.sequence};
+  auto running = std::count_if(requests_.begin(), requests_.end(),
+                               [](const auto &r) { return r->isRunning; });
+  auto after = std::find_if(requests_.begin(), requests_.end(),
+                            [&](const auto &r) { return r.get() == &request; });
+  for (std::int32_t copy = 1; copy < request.copies; ++copy) {
+    auto made = std::make_unique<Request>();
+    made->requestId = request.requestId;
+    made->sequence = request.requestId + std::uint64_t(copy);
+    made->copy = copy;
+    made->tokens = request.tokens;
+    made->promptTokens = request.promptTokens;
+    made->maxTotal = request.maxTotal;
+    made->priority = request.priority;
+    made->client = request.client;
+    made->cacheSalt = request.cacheSalt;
+    made->reusePrefix = request.reusePrefix;
+    made->ignoreEos = request.ignoreEos;
+    made->stopIds = request.stopIds;
+    made->sampler = std::make_unique<SamplerState>(
+        request.sampler->withSeed(seedOfCopy(request.sampler->seed(), copy)));
+    made->onToken = request.onToken;
+    made->onFinish = request.onFinish;
+    made->submitted = request.submitted;
+    made->cachedTokens = request.cachedTokens;
+    made->queueSeconds = request.queueSeconds;
+    // Where there is no room for one more, it waits for it.
+    if (running < capacity_.maxSequences &&
+        cache_.forkSequence(request.sequence, made->sequence).isOk()) {
+      made->isRunning = true;
+      made->numComputed = request.numComputed;
+      ++running;
+    }
+    sequences.push_back(made->sequence);
+    after = requests_.insert(std::next(after), std::move(made));
+  }
+  request.copies = 1;
+  return sequences;
+}
+
 void EngineCore::takeToken(Request &request, std::span<const float> logits) {
   auto position = std::int64_t(request.tokens.size());
   auto choice = sampler_.sample(logits, *request.sampler, position);
   if (!choice)
     return finish(request, FinishReason::Failed, choice.status());
-  if (request.firstTokenSeconds == 0)
-    request.firstTokenSeconds = secondsSince(request.submitted);
+  auto now = Request::Clock::now();
+  if (position == request.promptTokens) {
+    request.firstTokenSeconds =
+        std::chrono::duration<double>(now - request.submitted).count();
+  } else {
+    std::chrono::duration<double> gap = now - request.latestToken;
+    request.longestGapSeconds =
+        std::max(request.longestGapSeconds, gap.count());
+  }
+  request.latestToken = now;
   if (isStop(request, choice->token))
     return finish(request, FinishReason::Stop);
-  request.tokens.push_back(choice->token);
   if (Status status = request.sampler->advance(choice->token); !status)
     return finish(request, FinishReason::Failed, std::move(status));
-  RequestId id = request.id;
-  bool wantsMore = !request.onToken || request.onToken(*choice);
-  if (find(id) != &request)
+  request.tokens.push_back(choice->token);
+  ++totals_.generatedTokens;
+  std::uint64_t sequence = request.sequence;
+  bool wantsMore = !request.onToken || request.onToken(request.copy, *choice);
+  if (find(sequence) != &request)
     return; // cancelled by its own receiver
   if (!wantsMore)
     return finish(request, FinishReason::Stop);
@@ -181,8 +285,36 @@ void EngineCore::takeToken(Request &request, std::span<const float> logits) {
     finish(request, FinishReason::Length);
 }
 
+// `position` is that of the row; its logits predict the token after it.
+void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
+                            std::span<const float> logits) {
+  Request *request = find(sequence);
+  if (!request)
+    return; // a receiver may have cancelled any request
+  if (position >= request->numScored) {
+    request->numScored = position + 1;
+    if (request->onLogits)
+      request->onLogits(position, logits);
+    else if (request->onPromptToken)
+      takePromptLogits(*request, position, logits);
+    request = find(sequence);
+  }
+  if (!request || request->isScore() ||
+      position + 1 != std::int32_t(request->tokens.size()))
+    return;
+  if (position + 1 == request->promptTokens)
+    totals_.promptTokens += std::uint64_t(request->promptTokens);
+  if (request->maxTotal == request->promptTokens)
+    return finish(*request, FinishReason::Length);
+  if (request->copies == 1)
+    return takeToken(*request, logits);
+  for (std::uint64_t copy : fork(*request))
+    if (Request *made = find(copy))
+      takeToken(*made, logits);
+}
+
 void EngineCore::takeRows(Request &request, const StepSequence &rows) {
-  cache_.commit(request.id, rows.numRows);
+  cache_.commit(request.sequence, rows.numRows);
   request.numComputed += rows.numRows;
   bool isDecode =
       rows.numRows == 1 && rows.firstPosition >= request.promptTokens;
@@ -190,20 +322,34 @@ void EngineCore::takeRows(Request &request, const StepSequence &rows) {
       std::uint64_t(rows.numRows);
 }
 
+EngineMetrics EngineCore::metrics() const {
+  EngineMetrics metrics = totals_;
+  for (const auto &request : requests_)
+    ++(request->isRunning ? metrics.running : metrics.waiting);
+  metrics.steps = counters_.steps;
+  for (std::size_t g = 0; g < cache_.numGroups(); ++g) {
+    metrics.kvBlocks += cache_.allocator(g).numBlocks();
+    metrics.kvBlocksUsed +=
+        cache_.allocator(g).numBlocks() - cache_.allocator(g).numFree();
+  }
+  return metrics;
+}
+
 Status EngineCore::step() {
   // A request that asks for no token is finished without a step.
   for (auto next = requests_.begin(); next != requests_.end();) {
     Request &request = **next++;
-    if (request.sampler && request.maxTotal == request.promptTokens) {
+    if (request.sampler && request.maxTotal == request.promptTokens &&
+        !request.onPromptToken) {
       finish(request, FinishReason::Length);
       return Status::ok();
     }
   }
   std::vector<SequenceState> states;
   for (const auto &request : requests_)
-    states.push_back({request->id, request->tokens, request->numComputed,
+    states.push_back({request->sequence, request->tokens, request->numComputed,
                       request->maxTotal, request->isRunning,
-                      request->sampler == nullptr});
+                      request->wantsAllLogits()});
   ScheduleResult scheduled = scheduleStep(states, capacity_);
   const StepPlan &plan = scheduled.plan;
   if (plan.isEmpty())
@@ -212,6 +358,7 @@ Status EngineCore::step() {
                : Status::internal(std::to_string(requests_.size()) +
                                   " requests wait and none can be scheduled");
 
+  auto started = Request::Clock::now();
   auto release = [&] {
     for (const StepSequence &rows : plan.sequences)
       if (cache_.hasSequence(rows.id))
@@ -235,8 +382,13 @@ Status EngineCore::step() {
   ++counters_.steps;
   latestPlan_ = plan;
 
-  for (std::uint64_t id : scheduled.admitted)
-    find(id)->isRunning = true;
+  for (std::uint64_t id : scheduled.admitted) {
+    Request &request = *find(id);
+    request.isRunning = true;
+    if (request.queueSeconds == 0)
+      request.queueSeconds =
+          std::chrono::duration<double>(started - request.submitted).count();
+  }
   for (const StepSequence &rows : plan.sequences)
     takeRows(*find(rows.id), rows);
   std::size_t logit = 0;
@@ -244,19 +396,12 @@ Status EngineCore::step() {
     std::int32_t endRow = rows.firstRow + rows.numRows;
     for (; logit < plan.logitRows.size() && plan.logitRows[logit] < endRow;
          ++logit) {
-      // A receiver may have cancelled any request.
-      Request *request = find(rows.id);
-      if (!request)
-        continue;
-      auto row = executor_.logits(std::int32_t(logit));
-      if (request->sampler)
-        takeToken(*request, row);
-      else if (request->onLogits)
-        request->onLogits(
-            rows.firstPosition + plan.logitRows[logit] - rows.firstRow, row);
+      takeLogits(rows.id,
+                 rows.firstPosition + plan.logitRows[logit] - rows.firstRow,
+                 executor_.logits(std::int32_t(logit)));
     }
     Request *request = find(rows.id);
-    if (request && !request->sampler &&
+    if (request && request->isScore() &&
         request->numComputed == request->promptTokens)
       finish(*request, FinishReason::Length);
   }

@@ -65,8 +65,8 @@ void Sampler::applyPenalties(const SamplerState &state) {
       adjusted_[token] = kMinusInfinity;
 }
 
-Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
-                             Choice &choice) {
+void Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
+                           Choice &choice) {
   float most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits)
@@ -75,14 +75,21 @@ Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
   choice.logprob = double(logits[choice.token]) - logSum;
   count = std::min(count, vocab_);
   if (count <= 0)
-    return Status::ok();
+    return;
   candidates_.clear();
   for (std::int32_t token = 0; token < vocab_; ++token)
     candidates_.push_back({logits[token], token});
   keepTopK(count);
   for (const Candidate &candidate : candidates_)
     choice.top.push_back({candidate.token, double(candidate.logit) - logSum});
-  return Status::ok();
+}
+
+Choice Sampler::score(std::span<const float> logits, std::int32_t token,
+                      std::int32_t count) {
+  Choice choice;
+  choice.token = token;
+  fillLogprobs(logits, count, choice);
+  return choice;
 }
 
 // Most likely first; of equal ones the lower id.
@@ -188,8 +195,7 @@ Result<Choice> Sampler::sample(std::span<const float> logits,
   INGOT_ASSIGN_OR_RETURN(choice.token,
                          choose(logits, state, position, allowed));
   if (state.params().logprobs >= 0)
-    INGOT_RETURN_IF_ERROR(
-        fillLogprobs(logits, state.params().logprobs, choice));
+    fillLogprobs(logits, state.params().logprobs, choice);
   return choice;
 }
 

@@ -60,6 +60,13 @@ public:
 
   std::int64_t numOutput() const { return numOutput_; }
 
+  // The same parameters and history under another seed.
+  SamplerState withSeed(std::uint64_t seed) const {
+    SamplerState state = *this;
+    state.seed_ = seed;
+    return state;
+  }
+
   const SamplingParams &params() const { return params_; }
   std::uint64_t seed() const { return seed_; }
 
@@ -106,6 +113,11 @@ public:
                         const SamplerState &state, std::int64_t position,
                         std::span<const std::uint64_t> allowed = {});
 
+  // What the model's own distribution says of `token`, which is given, with
+  // the `count` most likely ones.
+  Choice score(std::span<const float> logits, std::int32_t token,
+               std::int32_t count);
+
   // The token that sample() chooses, without its log-probabilities.
   Result<std::int32_t> choose(std::span<const float> logits,
                               const SamplerState &state, std::int64_t position,
@@ -117,8 +129,8 @@ private:
     std::int32_t token;
   };
   void applyPenalties(const SamplerState &state);
-  Status fillLogprobs(std::span<const float> logits, std::int32_t count,
-                      Choice &choice);
+  void fillLogprobs(std::span<const float> logits, std::int32_t count,
+                    Choice &choice);
   void keepTopK(std::int64_t k);
   void keepTopP(double topP, double temperature);
   std::int32_t drawAmong(const SamplerState &state, std::int64_t position);

@@ -88,7 +88,7 @@ Status run(const RunFlags &flags) {
   request.maxTokens = flags.maxTokens;
   request.stop = flags.stop;
   request.ignoreEos = flags.ignoreEos;
-  request.onText = [](std::string_view text) {
+  request.onText = [](std::int32_t, std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     return !isInterrupted() && !std::ferror(stdout);

@@ -27,6 +27,7 @@ int exitCode(const Status &status) {
     return kUnsupported;
   case StatusCode::IoError:
   case StatusCode::OutOfMemory:
+  case StatusCode::Busy:
     return kIoError;
   case StatusCode::Internal:
     return kInternal;

@@ -142,7 +142,7 @@ TEST(EngineCoreTest, finishReasons) {
   EXPECT_EQ(ending.runOne(ignoring).tokens, whole.tokens);
   // The receiver's word.
   TokenRequest shy = greedy;
-  shy.onToken = [count = 0](const Choice &) mutable { return ++count < 2; };
+  shy.onToken = [count = 0](std::int32_t, const Choice &) mutable { return ++count < 2; };
   auto cut = plain.runOne(shy);
   EXPECT_EQ(cut.reason, FinishReason::Stop);
   EXPECT_EQ(cut.tokens.size(), 2u);
@@ -210,14 +210,14 @@ TEST(EngineCoreTest, cancelInEveryState) {
   EXPECT_FALSE(harness.core.cancel(cut));
   RequestId self = 0;
   TokenRequest own = request(5, 30, 4);
-  own.onToken = [&](const Choice &) {
+  own.onToken = [&](std::int32_t, const Choice &) {
     harness.core.cancel(self);
     return true;
   };
   self = *harness.submit(std::move(own));
   RequestId victim = 0;
   TokenRequest killer = request(5, 3, 5);
-  killer.onToken = [&](const Choice &) {
+  killer.onToken = [&](std::int32_t, const Choice &) {
     harness.core.cancel(victim);
     return true;
   };

@@ -102,7 +102,7 @@ TEST_P(SpeculationTest, saysWhatPlainDecodingSays) {
       options.cache.shuffleSeed = 3;
       if (sequences > 1) {
         options.chunkTokens = 17;
-        // Some 40 blocks for six sequences of up to six each: preemptions.
+        // Blocks for little more than one whole context: preemptions.
         options.kvBytes = plain->contract().stateBytes() * 5 / 4;
       }
       auto engine = open(speculation, options);
@@ -130,8 +130,7 @@ TEST_P(SpeculationTest, stopStrings) {
     if (whole.size() < 12)
       continue;
     std::size_t length = 2 + random() % 8;
-    std::string stop =
-        whole.substr(random() % (whole.size() - length), length);
+    std::string stop = whole.substr(random() % (whole.size() - length), length);
     auto stopped = [&](Engine &engine) {
       GenerateRequest made = request(salt);
       made.stop = {stop};
@@ -176,8 +175,7 @@ TEST_P(SpeculationTest, fewerStepsOfTheTarget) {
                 static_cast<unsigned long long>(metrics.acceptedTokens),
                 static_cast<unsigned long long>(metrics.draftedTokens));
     EXPECT_GE(ratio, temperature == 0 ? 1.5 : 1.3);
-    EXPECT_EQ(metrics.steps + metrics.acceptedTokens,
-              plain->metrics().steps);
+    EXPECT_EQ(metrics.steps + metrics.acceptedTokens, plain->metrics().steps);
   }
 }
 

@@ -134,7 +134,10 @@ Status Engine::start(const EngineOptions &options) {
   CoreOptions coreOptions;
   coreOptions.context = contract_.context;
   coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.mixedPromptTokens = options.mixedPromptTokens;
   coreOptions.maxWaiting = options.maxWaiting;
+  coreOptions.policy = options.policy;
+  coreOptions.checkInvariants = options.checkInvariants;
   coreOptions.eosIds = stopSet(model(), tokenizer());
   core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions);
   return Status::ok();

@@ -1,7 +1,9 @@
 #include "runtime/engine/EngineCore.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <string_view>
 
 namespace ingot {
 namespace {
@@ -39,10 +41,14 @@ EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options)
   capacity_.maxSequences = limits.maxSequences;
   capacity_.maxLogitRows = limits.maxLogitRows;
   capacity_.chunkTokens = options_.chunkTokens;
+  capacity_.mixedPromptTokens = options_.mixedPromptTokens;
   for (std::size_t g = 0; g < cache.numGroups(); ++g)
     capacity_.groups.push_back({cache.allocator(g).numBlocks(),
                                 cache.geometry(g).blockTokens,
-                                cache.geometry(g).window});
+                                cache.geometry(g).window, 0});
+  // A sequence that outgrew all blocks could not go on even alone.
+  options_.context = std::int32_t(
+      std::min<std::int64_t>(options_.context, longestSequence(capacity_)));
 }
 
 Status EngineCore::checkTokens(const char *field,
@@ -58,10 +64,6 @@ Status EngineCore::checkTokens(const char *field,
 }
 
 Result<RequestId> EngineCore::admit(std::unique_ptr<Request> request) {
-  if (!canEverFit(request->maxTotal, capacity_))
-    return Status::outOfMemory(
-        "a sequence of " + std::to_string(request->maxTotal) +
-        " tokens does not fit the state memory, even alone");
   auto waiting = std::count_if(requests_.begin(), requests_.end(),
                                [](const auto &r) { return !r->isRunning; });
   if (options_.maxWaiting > 0 && waiting >= options_.maxWaiting) {
@@ -74,6 +76,7 @@ Result<RequestId> EngineCore::admit(std::unique_ptr<Request> request) {
   RequestId id = nextId_;
   nextId_ += RequestId(request->copies);
   request->requestId = request->sequence = id;
+  service_.arrive(request->client);
   request->submitted = Request::Clock::now();
   requests_.push_back(std::move(request));
   return id;
@@ -110,7 +113,7 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
   request->copies = input.copies;
   request->priority = input.priority;
   request->client = std::move(input.client);
-  request->cacheSalt = std::move(input.cacheSalt);
+  request->scope.salt = std::move(input.cacheSalt);
   request->reusePrefix = input.reusePrefix && !input.onPromptToken;
   request->ignoreEos = input.ignoreEos;
   request->stopIds = std::move(input.stopIds);
@@ -181,6 +184,7 @@ void EngineCore::finish(Request &request, FinishReason reason, Status status) {
     outcome.interTokenSeconds /= double(outcome.tokens.size() - 1);
   outcome.longestGapSeconds = request.longestGapSeconds;
   cache_.removeSequence(request.sequence);
+  service_.leave(request.client);
   OnFinish onFinish = std::move(request.onFinish);
   std::int32_t first = request.copy, copies = request.copies;
   std::uint64_t seed = request.sampler ? request.sampler->seed() : 0;
@@ -229,7 +233,8 @@ std::vector<std::uint64_t> EngineCore::fork(Request &request) {
     made->maxTotal = request.maxTotal;
     made->priority = request.priority;
     made->client = request.client;
-    made->cacheSalt = request.cacheSalt;
+    service_.arrive(made->client);
+    made->scope = request.scope;
     made->reusePrefix = request.reusePrefix;
     made->ignoreEos = request.ignoreEos;
     made->stopIds = request.stopIds;
@@ -247,6 +252,7 @@ std::vector<std::uint64_t> EngineCore::fork(Request &request) {
       made->numComputed = request.numComputed;
       ++running;
     }
+    made->numCharged = request.numCharged;
     sequences.push_back(made->sequence);
     after = requests_.insert(std::next(after), std::move(made));
   }
@@ -314,12 +320,21 @@ void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
 }
 
 void EngineCore::takeRows(Request &request, const StepSequence &rows) {
-  cache_.commit(request.sequence, rows.numRows);
+  cache_.commit(request.sequence, rows.numRows, request.tokens);
   request.numComputed += rows.numRows;
   bool isDecode =
       rows.numRows == 1 && rows.firstPosition >= request.promptTokens;
   (isDecode ? counters_.decodeRows : counters_.promptRows) +=
       std::uint64_t(rows.numRows);
+  // Rows that are computed again after a preemption are nobody's debt.
+  std::int32_t from = std::max(request.numCharged, rows.firstPosition);
+  if (from < request.numComputed) {
+    std::int32_t prompt =
+        std::max(0, std::min(request.promptTokens, request.numComputed) - from);
+    service_.charge(request.client, prompt,
+                    request.numComputed - from - prompt);
+    request.numCharged = request.numComputed;
+  }
 }
 
 EngineMetrics EngineCore::metrics() const {
@@ -329,83 +344,213 @@ EngineMetrics EngineCore::metrics() const {
   metrics.steps = counters_.steps;
   for (std::size_t g = 0; g < cache_.numGroups(); ++g) {
     metrics.kvBlocks += cache_.allocator(g).numBlocks();
-    metrics.kvBlocksUsed +=
-        cache_.allocator(g).numBlocks() - cache_.allocator(g).numFree();
+    metrics.kvBlocksUsed += cache_.allocator(g).numHeld();
+    metrics.kvBlocksReusable += cache_.allocator(g).numReusable();
   }
   return metrics;
 }
 
-Status EngineCore::step() {
-  // A request that asks for no token is finished without a step.
-  for (auto next = requests_.begin(); next != requests_.end();) {
-    Request &request = **next++;
-    if (request.sampler && request.maxTotal == request.promptTokens &&
-        !request.onPromptToken) {
-      finish(request, FinishReason::Length);
-      return Status::ok();
+Status EngineCore::checkInvariants() const {
+  INGOT_RETURN_IF_ERROR(cache_.checkInvariants());
+  std::size_t running = 0;
+  for (const auto &request : requests_) {
+    std::string name = "sequence " + std::to_string(request->sequence);
+    if (request->isRunning != cache_.hasSequence(request->sequence))
+      return Status::internal(name + (request->isRunning
+                                          ? " runs without a place in the cache"
+                                          : " waits and is in the cache"));
+    running += request->isRunning;
+    std::int32_t committed =
+        request->isRunning ? cache_.committedTokens(request->sequence) : 0;
+    if (committed != request->numComputed)
+      return Status::internal(name + " has " + std::to_string(committed) +
+                              " tokens in the cache and counts " +
+                              std::to_string(request->numComputed));
+    if (std::size_t(committed) > request->tokens.size())
+      return Status::internal(
+          name + " has computed " + std::to_string(committed) + " of " +
+          std::to_string(request->tokens.size()) + " tokens");
+  }
+  if (running != cache_.numSequences())
+    return Status::internal(std::to_string(cache_.numSequences()) +
+                            " sequences in the cache, " +
+                            std::to_string(running) + " run");
+  if (running > std::size_t(capacity_.maxSequences))
+    return Status::internal(std::to_string(running) + " sequences run, of " +
+                            std::to_string(capacity_.maxSequences));
+  return Status::ok();
+}
+
+// The cache as policy sees it.
+class EngineCore::CachePolicyView final : public CacheView {
+public:
+  explicit CachePolicyView(EngineCore &core) : core_(core) {}
+
+  PrefixOffer offer(std::uint64_t id) const override {
+    const Request &request = *core_.find(id);
+    if (!request.reusePrefix)
+      return {0, std::vector<std::int32_t>(core_.cache_.numGroups(), 0)};
+    PrefixMatch match = core_.cache_.matchPrefix(request.scope, request.tokens);
+    return {match.tokens, std::move(match.reusable)};
+  }
+  std::vector<std::int32_t> releasable(std::uint64_t id) const override {
+    std::vector<std::int32_t> blocks;
+    for (std::size_t g = 0; g < core_.cache_.numGroups(); ++g)
+      blocks.push_back(core_.cache_.blocksHeldAlone(id, g));
+    return blocks;
+  }
+
+private:
+  EngineCore &core_;
+};
+
+void EngineCore::preempt(Request &request) {
+  cache_.removeSequence(request.sequence);
+  request.isRunning = false;
+  request.numComputed = 0;
+  ++request.preemptions;
+  ++totals_.preemptions;
+}
+
+// Asks policy for a step, and preempts at its word until there is one.
+Result<ScheduleResult> EngineCore::schedule() {
+  CachePolicyView view(*this);
+  while (true) {
+    std::vector<SequenceState> states;
+    std::vector<double> service;
+    std::map<std::string_view, std::int32_t> clients;
+    auto now = Request::Clock::now();
+    for (const auto &request : requests_) {
+      auto [client, isNew] =
+          clients.emplace(request->client, std::int32_t(service.size()));
+      if (isNew)
+        service.push_back(service_.served(request->client));
+      SequenceState state;
+      state.id = request->sequence;
+      state.tokens = request->tokens;
+      state.numComputed = request->numComputed;
+      state.firstLogit = request->firstLogit();
+      state.isRunning = request->isRunning;
+      state.sharesLastBlock =
+          request->isRunning && cache_.sharesLastBlock(request->sequence);
+      state.copies = request->copies;
+      state.priority = request->priority;
+      state.ageSeconds =
+          std::chrono::duration<double>(now - request->submitted).count();
+      state.client = client->second;
+      states.push_back(state);
+    }
+    for (std::size_t g = 0; g < cache_.numGroups(); ++g)
+      capacity_.groups[g].available = cache_.allocator(g).numAvailable();
+    ScheduleResult scheduled =
+        scheduleStep(states, service, capacity_, options_.policy, view);
+    for (std::uint64_t id : scheduled.preempted)
+      preempt(*find(id));
+    if (!scheduled.plan.isEmpty())
+      return scheduled;
+    if (scheduled.preempted.empty())
+      return Status::internal(std::to_string(requests_.size()) +
+                              " requests wait and none can be scheduled");
+  }
+}
+
+// Prefixes first: what one sequence begins with must not be reclaimed for the
+// rows of another.
+Status EngineCore::reserve(const ScheduleResult &scheduled) {
+  for (const Admission &admission : scheduled.admitted) {
+    const Request &request = *find(admission.id);
+    if (!request.reusePrefix) {
+      INGOT_RETURN_IF_ERROR(cache_.addSequence(admission.id));
+      continue;
+    }
+    INGOT_ASSIGN_OR_RETURN(
+        std::int32_t cached,
+        cache_.addSequence(admission.id, request.scope, request.tokens));
+    if (cached != admission.cachedTokens)
+      return Status::internal("a prefix of " + std::to_string(cached) +
+                              " tokens was found, one of " +
+                              std::to_string(admission.cachedTokens) +
+                              " was planned");
+  }
+  for (const StepSequence &rows : scheduled.plan.sequences)
+    INGOT_RETURN_IF_ERROR(cache_.reserve(rows.id, rows.numRows));
+  return Status::ok();
+}
+
+void EngineCore::release(const ScheduleResult &scheduled) {
+  for (const StepSequence &rows : scheduled.plan.sequences)
+    if (cache_.hasSequence(rows.id))
+      cache_.rollback(rows.id);
+  for (const Admission &admission : scheduled.admitted)
+    cache_.removeSequence(admission.id);
+}
+
+void EngineCore::commit(const ScheduleResult &scheduled,
+                        Request::Clock::time_point start) {
+  for (const Admission &admission : scheduled.admitted) {
+    Request &request = *find(admission.id);
+    request.isRunning = true;
+    request.numComputed = admission.cachedTokens;
+    if (request.preemptions > 0 || request.copy > 0)
+      continue; // its prompt has been counted
+    request.queueSeconds =
+        std::chrono::duration<double>(start - request.submitted).count();
+    request.cachedTokens = admission.cachedTokens;
+    request.numCharged = admission.cachedTokens;
+    if (request.reusePrefix) {
+      totals_.prefixQueryTokens += std::uint64_t(request.promptTokens);
+      totals_.prefixHitTokens += std::uint64_t(admission.cachedTokens);
     }
   }
-  std::vector<SequenceState> states;
-  for (const auto &request : requests_)
-    states.push_back({request->sequence, request->tokens, request->numComputed,
-                      request->maxTotal, request->isRunning,
-                      request->wantsAllLogits()});
-  ScheduleResult scheduled = scheduleStep(states, capacity_);
   const StepPlan &plan = scheduled.plan;
-  if (plan.isEmpty())
-    return requests_.empty()
-               ? Status::ok()
-               : Status::internal(std::to_string(requests_.size()) +
-                                  " requests wait and none can be scheduled");
-
-  auto started = Request::Clock::now();
-  auto release = [&] {
-    for (const StepSequence &rows : plan.sequences)
-      if (cache_.hasSequence(rows.id))
-        cache_.rollback(rows.id);
-    for (std::uint64_t id : scheduled.admitted)
-      cache_.removeSequence(id);
-  };
-  Status status;
-  for (std::uint64_t id : scheduled.admitted)
-    if (status.isOk())
-      status = cache_.addSequence(id);
-  for (const StepSequence &rows : plan.sequences)
-    if (status.isOk())
-      status = cache_.reserve(rows.id, rows.numRows);
-  if (status.isOk())
-    status = executor_.run(plan, cache_);
-  if (!status) {
-    release();
-    return status;
-  }
-  ++counters_.steps;
-  latestPlan_ = plan;
-
-  for (std::uint64_t id : scheduled.admitted) {
-    Request &request = *find(id);
-    request.isRunning = true;
-    if (request.queueSeconds == 0)
-      request.queueSeconds =
-          std::chrono::duration<double>(started - request.submitted).count();
-  }
   for (const StepSequence &rows : plan.sequences)
     takeRows(*find(rows.id), rows);
   std::size_t logit = 0;
   for (const StepSequence &rows : plan.sequences) {
     std::int32_t endRow = rows.firstRow + rows.numRows;
     for (; logit < plan.logitRows.size() && plan.logitRows[logit] < endRow;
-         ++logit) {
+         ++logit)
       takeLogits(rows.id,
                  rows.firstPosition + plan.logitRows[logit] - rows.firstRow,
                  executor_.logits(std::int32_t(logit)));
-    }
     Request *request = find(rows.id);
     if (request && request->isScore() &&
         request->numComputed == request->promptTokens)
       finish(*request, FinishReason::Length);
   }
-  return Status::ok();
+}
+
+// A request that asks for no token is finished without a step.
+bool EngineCore::finishThoseWithoutTokens() {
+  for (const auto &request : requests_)
+    if (request->sampler && request->maxTotal == request->promptTokens &&
+        !request->onPromptToken) {
+      finish(*request, FinishReason::Length);
+      return true;
+    }
+  return false;
+}
+
+Status EngineCore::step() {
+  if (finishThoseWithoutTokens() || requests_.empty())
+    return Status::ok();
+  auto start = Request::Clock::now();
+  INGOT_ASSIGN_OR_RETURN(ScheduleResult scheduled, schedule());
+  Status status = reserve(scheduled);
+  if (status.isOk())
+    status = executor_.run(scheduled.plan, cache_);
+  if (!status) {
+    release(scheduled);
+    return status;
+  }
+  ++counters_.steps;
+  latestPlan_ = scheduled.plan;
+  commit(scheduled, start);
+#ifdef NDEBUG
+  if (!options_.checkInvariants)
+    return Status::ok();
+#endif
+  return checkInvariants();
 }
 
 Status EngineCore::runUntilIdle() {

@@ -7,6 +7,7 @@
 #include "runtime/engine/Request.h"
 #include "runtime/execute/Executor.h"
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/ClientService.h"
 #include "runtime/schedule/Scheduler.h"
 #include "runtime/support/Status.h"
 
@@ -62,7 +63,12 @@ struct ScoreRequest {
 struct CoreOptions {
   std::int32_t context = 0;     // longest prompt and output together
   std::int32_t chunkTokens = 0; // most prompt rows of a sequence in a step
-  std::int32_t maxWaiting = 0;  // requests that may wait; 0: no limit
+  // Most prompt rows of a step that also decodes; 0: no limit of its own.
+  std::int32_t mixedPromptTokens = 0;
+  std::int32_t maxWaiting = 0; // sequences that may wait; 0: no limit
+  SchedulePolicy policy;
+  // After each step; always in builds with assertions.
+  bool checkInvariants = false;
   std::vector<std::int32_t> eosIds;
 };
 
@@ -92,6 +98,8 @@ public:
   Status runUntilIdle();
 
   EngineMetrics metrics() const;
+  // What must hold between steps, of the requests and of the cache together.
+  Status checkInvariants() const;
   // What the steps so far have done.
   struct Counters {
     std::uint64_t steps = 0;
@@ -103,9 +111,18 @@ public:
   const StepPlan &latestPlan() const { return latestPlan_; }
 
 private:
+  class CachePolicyView;
+
   Status checkTokens(const char *field,
                      const std::vector<std::int32_t> &tokens) const;
   Result<RequestId> admit(std::unique_ptr<Request> request);
+  bool finishThoseWithoutTokens();
+  Result<ScheduleResult> schedule();
+  void preempt(Request &request);
+  Status reserve(const ScheduleResult &scheduled);
+  void release(const ScheduleResult &scheduled);
+  void commit(const ScheduleResult &scheduled,
+              Request::Clock::time_point start);
   void takeRows(Request &request, const StepSequence &rows);
   void takeLogits(std::uint64_t sequence, std::int32_t position,
                   std::span<const float> logits);
@@ -124,6 +141,7 @@ private:
   Sampler sampler_;
   std::list<std::unique_ptr<Request>> requests_; // in order of arrival
   RequestId nextId_ = 1;
+  ClientService service_;
   Counters counters_;
   EngineMetrics totals_; // what is counted from the start
   StepPlan latestPlan_;

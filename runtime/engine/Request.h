@@ -3,6 +3,7 @@
 // prompt is done, and n from then on.
 #pragma once
 
+#include "runtime/memory/PrefixIndex.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/support/Status.h"
 
@@ -59,11 +60,12 @@ struct Request {
   std::int32_t maxTotal = 0;
   std::int32_t numComputed = 0; // of tokens, in the cache
   std::int32_t numScored = 0;   // positions whose logits have been given out
+  std::int32_t numCharged = 0;  // positions that its client has been charged
   bool isRunning = false;
 
   std::int32_t priority = 0;
   std::string client;
-  std::string cacheSalt;
+  PrefixScope scope;
   bool reusePrefix = true;
 
   bool ignoreEos = false;
@@ -82,8 +84,11 @@ struct Request {
   double firstTokenSeconds = 0;
   double longestGapSeconds = 0;
 
-  // Logits of all rows, not only of the one before the next token.
-  bool wantsAllLogits() const { return onLogits || onPromptToken; }
+  // Rows from this position on want logits.
+  std::int32_t firstLogit() const {
+    return onLogits || onPromptToken ? numScored
+                                     : std::int32_t(tokens.size()) - 1;
+  }
   bool isScore() const { return sampler == nullptr; }
 };
 

@@ -5,6 +5,9 @@
 #include "runtime/memory/AvailableMemory.h"
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
+#include "runtime/speculate/CommonVocabulary.h"
+#include "runtime/speculate/DraftModel.h"
+#include "runtime/speculate/NgramDrafter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +26,22 @@ std::vector<std::int32_t> stopSet(const fbs::ModelInfo &model,
       if (std::find(ids.begin(), ids.end(), id) == ids.end())
         ids.push_back(id);
   return ids;
+}
+
+} // namespace
+
+namespace {
+
+// What one more row adds to a step of one row, measured (docs/speculation.md).
+constexpr double kRowCost = 0.15;
+// Guesses of all sequences in a step, at most.
+constexpr std::int32_t kMaxStepDrafts = 64;
+
+std::int32_t stepDrafts(const EngineOptions &options) {
+  if (options.speculation == Speculation::None)
+    return 0;
+  return std::int32_t(std::min<std::int64_t>(
+      std::int64_t(options.sequences) * options.draftTokens, kMaxStepDrafts));
 }
 
 } // namespace
@@ -87,7 +106,9 @@ Status Engine::start(const EngineOptions &options) {
   wanted.context = options.context;
   wanted.sequences = options.sequences;
   wanted.stepTokens = options.stepTokens;
-  wanted.logitRows = options.logitRows;
+  // The row of each next token and those of the guesses after it.
+  wanted.logitRows =
+      std::max(options.logitRows, options.sequences) + stepDrafts(options);
   wanted.workers = threads;
   wanted.kvBytes = options.kvBytes;
   INGOT_ASSIGN_OR_RETURN(contract_, computeContract(plan, *target, wanted));
@@ -139,8 +160,71 @@ Status Engine::start(const EngineOptions &options) {
   coreOptions.policy = options.policy;
   coreOptions.checkInvariants = options.checkInvariants;
   coreOptions.eosIds = stopSet(model(), tokenizer());
-  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions);
+  INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
+  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
+                                       std::move(speculator));
   return Status::ok();
+}
+
+// Null where nobody drafts.
+Result<std::unique_ptr<Speculator>>
+Engine::makeSpeculator(const EngineOptions &options) {
+  std::unique_ptr<Speculator> none;
+  if (options.draft.empty() == (options.speculation == Speculation::Draft))
+    return Status::invalid(options.draft.empty()
+                               ? "speculation by a draft model needs its path"
+                               : "a draft model is given, and speculation is "
+                                 "not by a draft model");
+  if (options.speculation == Speculation::None)
+    return none;
+  if (options.draftTokens < 1 || options.draftTokens > kMaxStepDrafts)
+    return Status::invalid("draft tokens is " +
+                           std::to_string(options.draftTokens) +
+                           ", expected 1 to " + std::to_string(kMaxStepDrafts));
+  SpeculatorOptions speculation;
+  const StepLimits &limits = executor_->limits();
+  speculation.vocab = limits.vocab;
+  speculation.maxLength = options.draftTokens;
+  speculation.maxStepTokens = std::max(
+      0, std::min(limits.maxLogitRows, limits.maxTokens) - options.sequences);
+  speculation.rowCost = kRowCost;
+  if (options.speculation == Speculation::Ngram)
+    return std::make_unique<Speculator>(std::make_unique<NgramDrafter>(),
+                                        speculation);
+
+  EngineOptions draftOptions;
+  draftOptions.level = options.level;
+  draftOptions.threads = options.threads;
+  draftOptions.sequences = options.sequences;
+  draftOptions.stepTokens = options.stepTokens;
+  draftOptions.verifyChecksums = options.verifyChecksums;
+  draftOptions.cache = options.cache;
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(options.draft));
+  draftOptions.context = std::min(
+      contract_.context, std::int32_t(artifact.plan().model()->context()));
+  INGOT_ASSIGN_OR_RETURN(draft_, open(options.draft, draftOptions));
+  auto tokenizers = [&]() -> Result<std::int32_t> {
+    if (!tokenizer_ || !draft_->tokenizer_)
+      return Status::unsupported(
+          std::string(tokenizer_ ? "it has"
+                                 : "the model that it drafts for has") +
+          " no tokenizer, so their tokens cannot be compared");
+    return commonVocabulary(*tokenizer_, *draft_->tokenizer_);
+  };
+  auto common = tokenizers();
+  if (!common)
+    return common.status().withContext("draft " + options.draft);
+  DraftModelOptions drafting;
+  drafting.targetVocab = limits.vocab;
+  drafting.commonVocab = *common;
+  drafting.context = draft_->contract_.context;
+  // A step of either reads its weights once.
+  speculation.draftCost = draft_->executor_->weightBytesPerStep() /
+                          std::max(executor_->weightBytesPerStep(), 1.0);
+  return std::make_unique<Speculator>(
+      std::make_unique<DraftModel>(*draft_->executor_, *draft_->cache_,
+                                   drafting),
+      speculation);
 }
 
 Result<std::vector<std::int32_t>>
@@ -175,6 +259,7 @@ Engine::submit(GenerateRequest request,
   inner.maxTokens = request.maxTokens;
   inner.stopIds = request.stopIds;
   inner.ignoreEos = request.ignoreEos;
+  inner.mask = std::move(request.mask);
 
   inner.priority = request.priority;
   inner.client = std::move(request.client);

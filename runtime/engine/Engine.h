@@ -26,6 +26,14 @@
 
 namespace ingot {
 
+// Who guesses ahead of the model. Changes speed alone: a guess stands where it
+// is the model's own choice.
+enum class Speculation {
+  None,
+  Ngram, // what followed the same words earlier
+  Draft, // a smaller model with the same tokenizer
+};
+
 struct EngineOptions {
   std::string level;             // of code; empty: the best that runs here
   int threads = 0;               // 0: from affinity and control group
@@ -40,7 +48,10 @@ struct EngineOptions {
   SchedulePolicy policy;
   bool checkInvariants = false; // after each step (tests)
   bool verifyChecksums = false;
-  KvCacheOptions cache; // for tests
+  Speculation speculation = Speculation::None;
+  std::string draft;            // the artifact that drafts; for Draft alone
+  std::int32_t draftTokens = 8; // the most guesses of a sequence in a step
+  KvCacheOptions cache;         // for tests
 };
 
 struct GenerateRequest {
@@ -54,6 +65,7 @@ struct GenerateRequest {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stopIds;
   bool ignoreEos = false;
+  std::shared_ptr<const LogitsMask> mask; // as in TokenRequest
 
   // As in TokenRequest, which says what they mean.
   std::int32_t priority = 0;
@@ -118,10 +130,14 @@ public:
   CpuExecutor &executor() { return *executor_; }
   WorkerPool &pool() { return *pool_; }
   const KvCache &cache() const { return *cache_; }
+  // Null where no model drafts.
+  Engine *draft() { return draft_.get(); }
 
 private:
   explicit Engine(Artifact artifact) : artifact_(std::move(artifact)) {}
   Status start(const EngineOptions &options);
+  Result<std::unique_ptr<Speculator>>
+  makeSpeculator(const EngineOptions &options);
 
   Artifact artifact_;
   std::optional<CodeMapping> code_;
@@ -131,6 +147,8 @@ private:
   std::unique_ptr<WorkerPool> pool_;
   std::optional<KvCache> cache_;
   std::unique_ptr<CpuExecutor> executor_;
+  // Of it, only the executor and the cache are used.
+  std::unique_ptr<Engine> draft_;
   std::unique_ptr<EngineCore> core_;
   OpenTimes openTimes_;
 };

@@ -33,9 +33,10 @@ const char *finishReasonName(FinishReason reason) {
   return "unknown";
 }
 
-EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options)
+EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
+                       std::unique_ptr<Speculator> speculator)
     : executor_(executor), cache_(cache), options_(std::move(options)),
-      sampler_(executor.limits().vocab) {
+      sampler_(executor.limits().vocab), speculator_(std::move(speculator)) {
   const StepLimits &limits = executor.limits();
   capacity_.maxStepTokens = limits.maxTokens;
   capacity_.maxSequences = limits.maxSequences;
@@ -109,6 +110,12 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
       input.sampling, input.sampling.seed ? *input.sampling.seed : freshSeed());
   for (std::int32_t token : input.prompt)
     request->sampler->addPromptToken(token);
+  std::vector<std::int32_t> endIds = input.stopIds;
+  if (!input.ignoreEos)
+    endIds.insert(endIds.end(), options_.eosIds.begin(), options_.eosIds.end());
+  request->sampler->setEndIds(std::move(endIds));
+  if (input.mask)
+    request->sampler->setMask(input.mask->fork());
   request->tokens = std::move(input.prompt);
   request->copies = input.copies;
   request->priority = input.priority;
@@ -184,6 +191,8 @@ void EngineCore::finish(Request &request, FinishReason reason, Status status) {
     outcome.interTokenSeconds /= double(outcome.tokens.size() - 1);
   outcome.longestGapSeconds = request.longestGapSeconds;
   cache_.removeSequence(request.sequence);
+  if (speculator_)
+    speculator_->forget(request.sequence);
   service_.leave(request.client);
   OnFinish onFinish = std::move(request.onFinish);
   std::int32_t first = request.copy, copies = request.copies;
@@ -320,14 +329,21 @@ void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
 }
 
 void EngineCore::takeRows(Request &request, const StepSequence &rows) {
-  cache_.commit(request.sequence, rows.numRows, request.tokens);
-  request.numComputed += rows.numRows;
-  bool isDecode =
-      rows.numRows == 1 && rows.firstPosition >= request.promptTokens;
+  // Rows of guesses are final when they stand.
+  std::int32_t numFinal = std::min(
+      rows.numRows, std::int32_t(request.tokens.size()) - rows.firstPosition);
+  cache_.commit(request.sequence, numFinal, request.tokens);
+  request.numComputed += numFinal;
+  bool isDecode = numFinal == 1 && rows.firstPosition >= request.promptTokens;
   (isDecode ? counters_.decodeRows : counters_.promptRows) +=
-      std::uint64_t(rows.numRows);
+      std::uint64_t(numFinal);
+  charge(request, rows.firstPosition);
+}
+
+// For the rows from `firstPosition` to what is computed now.
+void EngineCore::charge(Request &request, std::int32_t firstPosition) {
   // Rows that are computed again after a preemption are nobody's debt.
-  std::int32_t from = std::max(request.numCharged, rows.firstPosition);
+  std::int32_t from = std::max(request.numCharged, firstPosition);
   if (from < request.numComputed) {
     std::int32_t prompt =
         std::max(0, std::min(request.promptTokens, request.numComputed) - from);
@@ -406,6 +422,9 @@ private:
 
 void EngineCore::preempt(Request &request) {
   cache_.removeSequence(request.sequence);
+  if (speculator_)
+    speculator_->forget(request.sequence);
+  request.drafted.clear();
   request.isRunning = false;
   request.numComputed = 0;
   ++request.preemptions;
@@ -427,7 +446,9 @@ Result<ScheduleResult> EngineCore::schedule() {
         service.push_back(service_.served(request->client));
       SequenceState state;
       state.id = request->sequence;
-      state.tokens = request->tokens;
+      state.tokens =
+          request->drafted.empty() ? request->tokens : request->drafted;
+      state.numDrafts = request->numDrafts();
       state.numComputed = request->numComputed;
       state.firstLogit = request->firstLogit();
       state.isRunning = request->isRunning;
@@ -503,16 +524,34 @@ void EngineCore::commit(const ScheduleResult &scheduled,
     }
   }
   const StepPlan &plan = scheduled.plan;
-  for (const StepSequence &rows : plan.sequences)
-    takeRows(*find(rows.id), rows);
-  std::size_t logit = 0;
+  std::vector<std::int32_t> finalEnds; // the position after the final rows
   for (const StepSequence &rows : plan.sequences) {
+    Request &request = *find(rows.id);
+    takeRows(request, rows);
+    finalEnds.push_back(request.numComputed);
+  }
+  std::size_t logit = 0;
+  for (std::size_t s = 0; s < plan.sequences.size(); ++s) {
+    const StepSequence &rows = plan.sequences[s];
     std::int32_t endRow = rows.firstRow + rows.numRows;
+    std::int32_t numDrafts = rows.firstPosition + rows.numRows - finalEnds[s];
+    std::int32_t numAccepted = 0;
+    bool stands = true;
     for (; logit < plan.logitRows.size() && plan.logitRows[logit] < endRow;
-         ++logit)
-      takeLogits(rows.id,
-                 rows.firstPosition + plan.logitRows[logit] - rows.firstRow,
-                 executor_.logits(std::int32_t(logit)));
+         ++logit) {
+      std::int32_t row = plan.logitRows[logit];
+      std::int32_t position = rows.firstPosition + row - rows.firstRow;
+      if (position >= finalEnds[s]) {
+        stands = stands &&
+                 takeDraft(rows.id, position, plan.tokens[std::size_t(row)]);
+        if (!stands)
+          continue;
+        ++numAccepted;
+      }
+      takeLogits(rows.id, position, executor_.logits(std::int32_t(logit)));
+    }
+    if (speculator_)
+      settleDraft(rows, numDrafts, numAccepted);
     Request *request = find(rows.id);
     if (request && request->isScore() &&
         request->numComputed == request->promptTokens)
@@ -535,6 +574,8 @@ Status EngineCore::step() {
   if (finishThoseWithoutTokens() || requests_.empty())
     return Status::ok();
   auto start = Request::Clock::now();
+  if (speculator_)
+    propose();
   INGOT_ASSIGN_OR_RETURN(ScheduleResult scheduled, schedule());
   Status status = reserve(scheduled);
   if (status.isOk())

@@ -9,6 +9,7 @@
 #include "runtime/sample/Sampler.h"
 #include "runtime/schedule/ClientService.h"
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/speculate/Speculator.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
@@ -29,6 +30,8 @@ struct TokenRequest {
   std::int64_t maxTokens = -1;       // -1: to the end of the context
   std::vector<std::int32_t> stopIds; // beside the model's own
   bool ignoreEos = false;            // the model's own do not stop it
+  // What each next token may be; each copy follows it on its own. Null: all.
+  std::shared_ptr<const LogitsMask> mask;
 
   std::int32_t priority = 0; // lower runs first
   std::string client;        // who is served fairly beside the others
@@ -76,8 +79,10 @@ class EngineCore {
 public:
   using OnFinish = ingot::OnFinish;
 
-  // Both outlive the core.
-  EngineCore(Executor &executor, KvCache &cache, CoreOptions options);
+  // Both outlive the core. With a speculator, decoding sequences are given
+  // drafts, which change how many steps a request takes and nothing else.
+  EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
+             std::unique_ptr<Speculator> speculator = nullptr);
 
   // Refuses, naming the field, what can never run, and with Busy what a full
   // queue has no room for. `onFinish` is called once for each copy, from step()
@@ -109,6 +114,7 @@ public:
   const Counters &counters() const { return counters_; }
   const CoreOptions &options() const { return options_; }
   const StepPlan &latestPlan() const { return latestPlan_; }
+  const Speculator *speculator() const { return speculator_.get(); }
 
 private:
   class CachePolicyView;
@@ -117,6 +123,7 @@ private:
                      const std::vector<std::int32_t> &tokens) const;
   Result<RequestId> admit(std::unique_ptr<Request> request);
   bool finishThoseWithoutTokens();
+  void propose();
   Result<ScheduleResult> schedule();
   void preempt(Request &request);
   Status reserve(const ScheduleResult &scheduled);
@@ -124,6 +131,11 @@ private:
   void commit(const ScheduleResult &scheduled,
               Request::Clock::time_point start);
   void takeRows(Request &request, const StepSequence &rows);
+  void charge(Request &request, std::int32_t firstPosition);
+  bool takeDraft(std::uint64_t sequence, std::int32_t position,
+                 std::int32_t token);
+  void settleDraft(const StepSequence &rows, std::int32_t numDrafts,
+                   std::int32_t numAccepted);
   void takeLogits(std::uint64_t sequence, std::int32_t position,
                   std::span<const float> logits);
   void takePromptLogits(Request &request, std::int32_t position,
@@ -139,6 +151,7 @@ private:
   CoreOptions options_;
   ScheduleCapacity capacity_;
   Sampler sampler_;
+  std::unique_ptr<Speculator> speculator_;       // null: no drafts
   std::list<std::unique_ptr<Request>> requests_; // in order of arrival
   RequestId nextId_ = 1;
   ClientService service_;

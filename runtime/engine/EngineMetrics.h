@@ -25,7 +25,9 @@ struct EngineMetrics {
   std::uint64_t prefixQueryTokens = 0; // prompt tokens looked up
   std::uint64_t prefixHitTokens = 0;   // of them, found
   std::uint64_t preemptions = 0;
-  std::uint64_t draftedTokens = 0;
+  std::uint64_t draftedTokens = 0; // guesses that a step has checked
+  // Of them, those that stood and were gone on from: each saved a sequence
+  // one step.
   std::uint64_t acceptedTokens = 0;
   std::vector<std::uint64_t> exitDepths; // tokens by the segment they left at
 };

@@ -56,6 +56,9 @@ struct Request {
   std::int32_t copies = 1; // to be made when the prompt is done
 
   std::vector<std::int32_t> tokens; // prompt and output
+  // `tokens` and, after them, the guesses of the coming step; empty where it
+  // has none.
+  std::vector<std::int32_t> drafted;
   std::int32_t promptTokens = 0;
   std::int32_t maxTotal = 0;
   std::int32_t numComputed = 0; // of tokens, in the cache
@@ -90,6 +93,9 @@ struct Request {
                                      : std::int32_t(tokens.size()) - 1;
   }
   bool isScore() const { return sampler == nullptr; }
+  std::int32_t numDrafts() const {
+    return drafted.empty() ? 0 : std::int32_t(drafted.size() - tokens.size());
+  }
 };
 
 // Copy `copy` of a request with this seed samples with this one: copies differ

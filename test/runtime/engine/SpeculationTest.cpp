@@ -3,6 +3,7 @@
 #include "runtime/engine/EngineCore.h"
 #include "runtime/speculate/DraftModel.h"
 #include "runtime/speculate/NgramDrafter.h"
+#include "test/runtime/execute/cpu/TinyRunner.h"
 #include "test/runtime/sample/ToyMasks.h"
 #include "test/runtime/speculate/FakeModel.h"
 #include "test/runtime/speculate/ScriptedDrafter.h"
@@ -585,5 +586,66 @@ TEST(SpeculationCountsTest, distributionIsTheSoftmax) {
       chiSquare += (counts[t] - expected) * (counts[t] - expected) / expected;
     }
     EXPECT_LT(chiSquare, 16.27) << "3 degrees of freedom, p = 0.001";
+  }
+}
+
+// Blocks behind a sliding window go back as tokens become final, not as they
+// are guessed: over a real executor, with every free block full of NaN.
+TEST(SpeculationCountsTest, slidingWindows) {
+  for (std::uint32_t window : {0u, 20u, 64u}) {
+    auto say = [&](Mode mode) {
+      ContractOptions contract;
+      contract.sequences = 3;
+      contract.stepTokens = 64;
+      contract.logitRows = 64;
+      TinyRunner runner(contract, {true, 5}, window);
+      SpeculatorOptions speculation;
+      speculation.vocab = runner.executor->limits().vocab;
+      std::unique_ptr<Drafter> drafter;
+      if (mode == Mode::Ngram)
+        drafter = std::make_unique<NgramDrafter>(NgramOptions{1, 4});
+      if (mode == Mode::Wrong)
+        drafter = std::make_unique<ScriptedDrafter>(
+            [random = std::mt19937(2)](const DraftRequest &r) mutable {
+              Draft draft;
+              for (int i = 0; i < r.length; ++i)
+                draft.push_back(std::int32_t(random() % 40));
+              return draft;
+            });
+      CoreOptions options;
+      options.context = runner.contract.context;
+      options.checkInvariants = true;
+      EngineCore core(*runner.executor, *runner.cache, options,
+                      drafter ? std::make_unique<Speculator>(std::move(drafter),
+                                                             speculation)
+                              : nullptr);
+      std::map<unsigned, std::vector<double>> said;
+      for (unsigned salt = 0; salt < 5; ++salt) {
+        TokenRequest request;
+        std::mt19937 random(salt);
+        for (unsigned i = 0; i < 3 + salt * 13; ++i)
+          request.prompt.push_back(std::int32_t(random() % 6));
+        request.maxTokens = 90;
+        request.sampling.temperature = salt % 2 ? 0.9 : 0;
+        request.sampling.seed = salt;
+        request.sampling.logprobs = 0;
+        request.onToken = [&said, salt](std::int32_t, const Choice &choice) {
+          said[salt].push_back(choice.token);
+          said[salt].push_back(choice.logprob);
+          return true;
+        };
+        EXPECT_TRUE(core.submit(std::move(request), {}).isOk());
+      }
+      Status status = core.runUntilIdle();
+      EXPECT_TRUE(status.isOk()) << status.message();
+      EXPECT_EQ(runner.cache->allocator(0).numHeld(), 0);
+      if (mode != Mode::Plain)
+        EXPECT_GT(core.metrics().draftedTokens, 0u);
+      return said;
+    };
+    auto expected = say(Mode::Plain);
+    EXPECT_EQ(expected[4].size(), 180u);
+    EXPECT_EQ(say(Mode::Ngram), expected) << "window " << window;
+    EXPECT_EQ(say(Mode::Wrong), expected) << "window " << window;
   }
 }

@@ -40,6 +40,8 @@ ingot_status statusOf(const Status &status) {
     return INGOT_OUT_OF_MEMORY;
   case StatusCode::Internal:
     return INGOT_INTERNAL;
+  case StatusCode::Busy:
+    return INGOT_BUSY;
   }
   return INGOT_INTERNAL;
 }
@@ -117,7 +119,7 @@ Result<GenerateRequest> convert(const ingot_engine *engine,
   out.ignoreEos = in.ignore_eos != 0;
   if (in.on_text)
     out.onText = [callback = in.on_text,
-                  user = in.user](std::string_view text) {
+                  user = in.user](std::int32_t, std::string_view text) {
       return callback(text.data(), text.size(), user) != 0;
     };
   return out;

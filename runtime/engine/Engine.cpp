@@ -5,6 +5,9 @@
 #include "runtime/memory/AvailableMemory.h"
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
+#include "runtime/speculate/CommonVocabulary.h"
+#include "runtime/speculate/DraftModel.h"
+#include "runtime/speculate/NgramDrafter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +26,22 @@ std::vector<std::int32_t> stopSet(const fbs::ModelInfo &model,
       if (std::find(ids.begin(), ids.end(), id) == ids.end())
         ids.push_back(id);
   return ids;
+}
+
+} // namespace
+
+namespace {
+
+// What one more row adds to a step of one row, measured (docs/speculation.md).
+constexpr double kRowCost = 0.15;
+// Guesses of all sequences in a step, at most.
+constexpr std::int32_t kMaxStepDrafts = 64;
+
+std::int32_t stepDrafts(const EngineOptions &options) {
+  if (options.speculation == Speculation::None)
+    return 0;
+  return std::int32_t(std::min<std::int64_t>(
+      std::int64_t(options.sequences) * options.draftTokens, kMaxStepDrafts));
 }
 
 } // namespace
@@ -88,7 +107,9 @@ Status Engine::start(const EngineOptions &options) {
   wanted.context = options.context;
   wanted.sequences = options.sequences;
   wanted.stepTokens = options.stepTokens;
-  wanted.logitRows = options.logitRows;
+  // The row of each next token and those of the guesses after it.
+  wanted.logitRows =
+      std::max(options.logitRows, options.sequences) + stepDrafts(options);
   wanted.workers = threads;
   wanted.kvBytes = options.kvBytes;
   INGOT_ASSIGN_OR_RETURN(contract_, computeContract(plan, *target, wanted));
@@ -135,9 +156,76 @@ Status Engine::start(const EngineOptions &options) {
   CoreOptions coreOptions;
   coreOptions.context = contract_.context;
   coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.mixedPromptTokens = options.mixedPromptTokens;
+  coreOptions.maxWaiting = options.maxWaiting;
+  coreOptions.policy = options.policy;
+  coreOptions.checkInvariants = options.checkInvariants;
   coreOptions.eosIds = stopSet(model(), tokenizer());
-  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions);
+  INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
+  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
+                                       std::move(speculator));
   return Status::ok();
+}
+
+// Null where nobody drafts.
+Result<std::unique_ptr<Speculator>>
+Engine::makeSpeculator(const EngineOptions &options) {
+  std::unique_ptr<Speculator> none;
+  if (options.draft.empty() == (options.speculation == Speculation::Draft))
+    return Status::invalid(options.draft.empty()
+                               ? "speculation by a draft model needs its path"
+                               : "a draft model is given, and speculation is "
+                                 "not by a draft model");
+  if (options.speculation == Speculation::None)
+    return none;
+  if (options.draftTokens < 1 || options.draftTokens > kMaxStepDrafts)
+    return Status::invalid("draft tokens is " +
+                           std::to_string(options.draftTokens) +
+                           ", expected 1 to " + std::to_string(kMaxStepDrafts));
+  SpeculatorOptions speculation;
+  const StepLimits &limits = executor_->limits();
+  speculation.vocab = limits.vocab;
+  speculation.maxLength = options.draftTokens;
+  speculation.maxStepTokens = std::max(
+      0, std::min(limits.maxLogitRows, limits.maxTokens) - options.sequences);
+  speculation.rowCost = kRowCost;
+  if (options.speculation == Speculation::Ngram)
+    return std::make_unique<Speculator>(std::make_unique<NgramDrafter>(),
+                                        speculation);
+
+  EngineOptions draftOptions;
+  draftOptions.level = options.level;
+  draftOptions.threads = options.threads;
+  draftOptions.sequences = options.sequences;
+  draftOptions.stepTokens = options.stepTokens;
+  draftOptions.verifyChecksums = options.verifyChecksums;
+  draftOptions.cache = options.cache;
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(options.draft));
+  draftOptions.context = std::min(
+      contract_.context, std::int32_t(artifact.plan().model()->context()));
+  INGOT_ASSIGN_OR_RETURN(draft_, open(options.draft, draftOptions));
+  auto tokenizers = [&]() -> Result<std::int32_t> {
+    if (!tokenizer_ || !draft_->tokenizer_)
+      return Status::unsupported(
+          std::string(tokenizer_ ? "it has"
+                                 : "the model that it drafts for has") +
+          " no tokenizer, so their tokens cannot be compared");
+    return commonVocabulary(*tokenizer_, *draft_->tokenizer_);
+  };
+  auto common = tokenizers();
+  if (!common)
+    return common.status().withContext("draft " + options.draft);
+  DraftModelOptions drafting;
+  drafting.targetVocab = limits.vocab;
+  drafting.commonVocab = *common;
+  drafting.context = draft_->contract_.context;
+  // A step of either reads its weights once.
+  speculation.draftCost = draft_->executor_->weightBytesPerStep() /
+                          std::max(executor_->weightBytesPerStep(), 1.0);
+  return std::make_unique<Speculator>(
+      std::make_unique<DraftModel>(*draft_->executor_, *draft_->cache_,
+                                   drafting),
+      speculation);
 }
 
 Result<std::vector<std::int32_t>>
@@ -172,57 +260,72 @@ Engine::submit(GenerateRequest request,
   inner.maxTokens = request.maxTokens;
   inner.stopIds = request.stopIds;
   inner.ignoreEos = request.ignoreEos;
+  inner.mask = std::move(request.mask);
 
-  // What the receivers of tokens and of the end share.
+  inner.priority = request.priority;
+  inner.client = std::move(request.client);
+  inner.cacheSalt = std::move(request.cacheSalt);
+  inner.reusePrefix = request.reusePrefix;
+  inner.copies = request.copies;
+  inner.onPromptToken = std::move(request.onPromptToken);
+
+  // What the receivers of tokens and of the end share; one output a copy.
   struct Stream {
-    std::optional<TextOutput> output; // none: no tokenizer
-    std::function<bool(std::string_view)> onText;
-    std::function<void(const Choice &)> onToken;
-    bool isOver = false; // the receiver wants no more
-    Status failure;
+    struct Copy {
+      std::optional<TextOutput> output; // none: no tokenizer
+      bool isOver = false;              // the receiver wants no more
+      Status failure;
+    };
+    std::vector<Copy> copies;
+    std::function<bool(std::int32_t, std::string_view)> onText;
+    std::function<void(std::int32_t, const Choice &)> onToken;
   };
   auto stream = std::make_shared<Stream>();
   stream->onText = std::move(request.onText);
   stream->onToken = std::move(request.onToken);
-  if (tokenizer_) {
-    INGOT_ASSIGN_OR_RETURN(
-        TextOutput output,
-        TextOutput::create(*tokenizer_, std::move(request.stop)));
-    stream->output.emplace(std::move(output));
-  } else if (!request.stop.empty()) {
+  // A count out of range is refused by the core.
+  stream->copies.resize(std::size_t(std::clamp(request.copies, 1, kMaxCopies)));
+  if (!tokenizer_ && !request.stop.empty())
     return Status::unsupported(
         "stop strings need a tokenizer, and the artifact has none");
-  }
-  inner.onToken = [stream](const Choice &choice) {
+  for (Stream::Copy &copy : stream->copies)
+    if (tokenizer_) {
+      INGOT_ASSIGN_OR_RETURN(TextOutput output,
+                             TextOutput::create(*tokenizer_, request.stop));
+      copy.output.emplace(std::move(output));
+    }
+  inner.onToken = [stream](std::int32_t index, const Choice &choice) {
+    Stream::Copy &copy = stream->copies[std::size_t(index)];
     if (stream->onToken)
-      stream->onToken(choice);
-    if (!stream->output)
+      stream->onToken(index, choice);
+    if (!copy.output)
       return true;
-    auto piece = stream->output->push(choice.token);
+    auto piece = copy.output->push(choice.token);
     if (!piece) {
-      stream->failure = piece.status();
+      copy.failure = piece.status();
       return false;
     }
     if (!piece->empty() && stream->onText)
-      stream->isOver = !stream->onText(*piece);
-    return !stream->isOver && !stream->output->stopped();
+      copy.isOver = !stream->onText(index, *piece);
+    return !copy.isOver && !copy.output->stopped();
   };
   return core_->submit(
       std::move(inner),
       [stream, onFinish = std::move(onFinish)](const RequestOutcome &outcome) {
+        Stream::Copy &copy = stream->copies[std::size_t(outcome.copy)];
         GenerateResult result;
         result.outcome = outcome;
-        if (!stream->failure.isOk()) {
+        if (!copy.failure.isOk()) {
           result.outcome.reason = FinishReason::Failed;
-          result.outcome.status = stream->failure;
+          result.outcome.status = copy.failure;
         }
-        if (stream->output) {
-          bool isHeard = stream->onText && !stream->isOver &&
+        if (copy.output) {
+          bool isHeard = stream->onText && !copy.isOver &&
                          outcome.reason != FinishReason::Cancelled;
-          std::string rest = stream->output->flush();
+          std::string rest = copy.output->flush();
           if (!rest.empty() && isHeard)
-            (void)stream->onText(rest);
-          result.text = stream->output->text();
+            (void)stream->onText(outcome.copy, rest);
+          result.text = copy.output->text();
         }
         if (onFinish)
           onFinish(result);
@@ -230,6 +333,10 @@ Engine::submit(GenerateRequest request,
 }
 
 Result<GenerateResult> Engine::generate(GenerateRequest request) {
+  if (request.copies != 1)
+    return Status::invalid("generate() answers with one copy, " +
+                           std::to_string(request.copies) +
+                           " were asked for: submit the request");
   GenerateResult result;
   RequestScope scope(*core_, 1);
   auto id = submit(std::move(request),

@@ -26,6 +26,14 @@
 
 namespace ingot {
 
+// Who guesses ahead of the model. Changes speed alone: a guess stands where it
+// is the model's own choice.
+enum class Speculation {
+  None,
+  Ngram, // what followed the same words earlier
+  Draft, // a smaller model with the same tokenizer
+};
+
 struct EngineOptions {
   std::string level;             // of code; empty: the best that runs here
   int threads = 0;               // 0: from affinity and control group
@@ -35,8 +43,15 @@ struct EngineOptions {
   std::int32_t chunkTokens = 0; // prompt rows of one sequence in a step; 0: all
   std::int32_t logitRows = 0;   // rows of logits of a step; 0: `sequences`
   std::uint64_t kvBytes = 0;    // budget for state; 0: what the above need
+  std::int32_t mixedPromptTokens = 0; // prompt rows beside decoding; 0: all
+  std::int32_t maxWaiting = 0;        // sequences that may wait; 0: no limit
+  SchedulePolicy policy;
+  bool checkInvariants = false; // after each step (tests)
   bool verifyChecksums = false;
-  KvCacheOptions cache; // for tests
+  Speculation speculation = Speculation::None;
+  std::string draft;            // the artifact that drafts; for Draft alone
+  std::int32_t draftTokens = 8; // the most guesses of a sequence in a step
+  KvCacheOptions cache;         // for tests
 };
 
 struct GenerateRequest {
@@ -50,10 +65,23 @@ struct GenerateRequest {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stopIds;
   bool ignoreEos = false;
-  // Called with each piece of text as it is final; false ends the request.
-  std::function<bool(std::string_view)> onText;
-  // Called with each token; `choice.logprob` where asked for.
-  std::function<void(const Choice &)> onToken;
+  std::shared_ptr<const LogitsMask> mask; // as in TokenRequest
+
+  // As in TokenRequest, which says what they mean.
+  std::int32_t priority = 0;
+  std::string client;
+  std::string cacheSalt;
+  bool reusePrefix = true;
+  std::int32_t copies = 1;
+
+  // Called with each piece of a copy's text as it is final; false ends that
+  // copy.
+  std::function<bool(std::int32_t copy, std::string_view text)> onText;
+  // Called with each token of a copy; `choice.logprob` where asked for.
+  std::function<void(std::int32_t copy, const Choice &choice)> onToken;
+  // As in TokenRequest.
+  std::function<void(std::int32_t position, const Choice &choice)>
+      onPromptToken;
 };
 
 struct GenerateResult {
@@ -71,14 +99,16 @@ public:
   static Result<std::unique_ptr<Engine>>
   open(const std::string &path, const EngineOptions &options = {});
 
-  // Submits, and calls `onFinish` once from a later step.
+  // Submits, and calls `onFinish` from a later step, once for each copy
+  // (result.outcome.copy says which).
   Result<RequestId>
   submit(GenerateRequest request,
          std::function<void(const GenerateResult &)> onFinish);
-  // Submits one and runs until nothing is left to do.
+  // Submits a request of one copy and runs until nothing is left to do.
   Result<GenerateResult> generate(GenerateRequest request);
 
   EngineCore &core() { return *core_; }
+  EngineMetrics metrics() const { return core_->metrics(); }
   Status step() { return core_->step(); }
   Status runUntilIdle() { return core_->runUntilIdle(); }
 
@@ -100,10 +130,14 @@ public:
   CpuExecutor &executor() { return *executor_; }
   WorkerPool &pool() { return *pool_; }
   const KvCache &cache() const { return *cache_; }
+  // Null where no model drafts.
+  Engine *draft() { return draft_.get(); }
 
 private:
   explicit Engine(Artifact artifact) : artifact_(std::move(artifact)) {}
   Status start(const EngineOptions &options);
+  Result<std::unique_ptr<Speculator>>
+  makeSpeculator(const EngineOptions &options);
 
   Artifact artifact_;
   std::optional<CodeMapping> code_;
@@ -113,6 +147,8 @@ private:
   std::unique_ptr<WorkerPool> pool_;
   std::optional<KvCache> cache_;
   std::unique_ptr<CpuExecutor> executor_;
+  // Of it, only the executor and the cache are used.
+  std::unique_ptr<Engine> draft_;
   std::unique_ptr<EngineCore> core_;
   OpenTimes openTimes_;
 };

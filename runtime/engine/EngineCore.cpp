@@ -1,14 +1,15 @@
 #include "runtime/engine/EngineCore.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <string_view>
 
 namespace ingot {
 namespace {
 
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+double secondsSince(Request::Clock::time_point start) {
+  return std::chrono::duration<double>(Request::Clock::now() - start).count();
 }
 
 std::uint64_t freshSeed() {
@@ -32,18 +33,23 @@ const char *finishReasonName(FinishReason reason) {
   return "unknown";
 }
 
-EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options)
+EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
+                       std::unique_ptr<Speculator> speculator)
     : executor_(executor), cache_(cache), options_(std::move(options)),
-      sampler_(executor.limits().vocab) {
+      sampler_(executor.limits().vocab), speculator_(std::move(speculator)) {
   const StepLimits &limits = executor.limits();
   capacity_.maxStepTokens = limits.maxTokens;
   capacity_.maxSequences = limits.maxSequences;
   capacity_.maxLogitRows = limits.maxLogitRows;
   capacity_.chunkTokens = options_.chunkTokens;
+  capacity_.mixedPromptTokens = options_.mixedPromptTokens;
   for (std::size_t g = 0; g < cache.numGroups(); ++g)
     capacity_.groups.push_back({cache.allocator(g).numBlocks(),
                                 cache.geometry(g).blockTokens,
-                                cache.geometry(g).window});
+                                cache.geometry(g).window, 0});
+  // A sequence that outgrew all blocks could not go on even alone.
+  options_.context = std::int32_t(
+      std::min<std::int64_t>(options_.context, longestSequence(capacity_)));
 }
 
 Status EngineCore::checkTokens(const char *field,
@@ -59,13 +65,20 @@ Status EngineCore::checkTokens(const char *field,
 }
 
 Result<RequestId> EngineCore::admit(std::unique_ptr<Request> request) {
-  if (!canEverFit(request->maxTotal, capacity_))
-    return Status::outOfMemory(
-        "a sequence of " + std::to_string(request->maxTotal) +
-        " tokens does not fit the state memory, even alone");
-  request->id = nextId_++;
-  request->submitted = std::chrono::steady_clock::now();
-  RequestId id = request->id;
+  auto waiting = std::count_if(requests_.begin(), requests_.end(),
+                               [](const auto &r) { return !r->isRunning; });
+  if (options_.maxWaiting > 0 && waiting >= options_.maxWaiting) {
+    ++totals_.refused;
+    return Status::busy("the queue is full: " + std::to_string(waiting) +
+                        " requests wait, of at most " +
+                        std::to_string(options_.maxWaiting));
+  }
+  ++totals_.requests;
+  RequestId id = nextId_;
+  nextId_ += RequestId(request->copies);
+  request->requestId = request->sequence = id;
+  service_.arrive(request->client);
+  request->submitted = Request::Clock::now();
   requests_.push_back(std::move(request));
   return id;
 }
@@ -76,6 +89,9 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
   INGOT_RETURN_IF_ERROR(checkTokens("stop_token_ids", input.stopIds));
   if (input.prompt.empty())
     return Status::invalid("prompt is empty: there is no token to begin with");
+  if (input.copies < 1 || input.copies > kMaxCopies)
+    return Status::invalid("n is " + std::to_string(input.copies) +
+                           ", expected 1 to " + std::to_string(kMaxCopies));
   if (input.maxTokens < -1)
     return Status::invalid("max_tokens is " + std::to_string(input.maxTokens) +
                            ", expected 0 or more (or -1: up to the context)");
@@ -94,10 +110,22 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
       input.sampling, input.sampling.seed ? *input.sampling.seed : freshSeed());
   for (std::int32_t token : input.prompt)
     request->sampler->addPromptToken(token);
+  std::vector<std::int32_t> endIds = input.stopIds;
+  if (!input.ignoreEos)
+    endIds.insert(endIds.end(), options_.eosIds.begin(), options_.eosIds.end());
+  request->sampler->setEndIds(std::move(endIds));
+  if (input.mask)
+    request->sampler->setMask(input.mask->fork());
   request->tokens = std::move(input.prompt);
+  request->copies = input.copies;
+  request->priority = input.priority;
+  request->client = std::move(input.client);
+  request->scope.salt = std::move(input.cacheSalt);
+  request->reusePrefix = input.reusePrefix && !input.onPromptToken;
   request->ignoreEos = input.ignoreEos;
   request->stopIds = std::move(input.stopIds);
   request->onToken = std::move(input.onToken);
+  request->onPromptToken = std::move(input.onPromptToken);
   request->onFinish = std::move(onFinish);
   return admit(std::move(request));
 }
@@ -114,49 +142,82 @@ Result<RequestId> EngineCore::submit(ScoreRequest input, OnFinish onFinish) {
   request->promptTokens = std::int32_t(input.tokens.size());
   request->maxTotal = request->promptTokens;
   request->tokens = std::move(input.tokens);
+  request->priority = input.priority;
+  request->client = std::move(input.client);
+  request->reusePrefix = false;
   request->onLogits = std::move(input.onLogits);
   request->onFinish = std::move(onFinish);
   return admit(std::move(request));
 }
 
-EngineCore::Request *EngineCore::find(RequestId id) {
+Request *EngineCore::find(std::uint64_t sequence) {
   for (auto &request : requests_)
-    if (request->id == id)
+    if (request->sequence == sequence)
       return request.get();
   return nullptr;
 }
 
 bool EngineCore::cancel(RequestId id) {
-  Request *request = find(id);
-  if (!request)
-    return false;
-  finish(*request, FinishReason::Cancelled);
-  return true;
+  std::vector<std::uint64_t> sequences;
+  for (const auto &request : requests_)
+    if (request->requestId == id)
+      sequences.push_back(request->sequence);
+  for (std::uint64_t sequence : sequences)
+    if (Request *request = find(sequence)) // a receiver may have been faster
+      finish(*request, FinishReason::Cancelled);
+  return !sequences.empty();
 }
 
+// Nothing is told to the request's callbacks: their owner is gone.
 void EngineCore::abandon(RequestId id) noexcept {
-  if (!find(id))
-    return;
-  cache_.removeSequence(id);
-  requests_.remove_if([&](const auto &request) { return request->id == id; });
+  requests_.remove_if([&](const auto &request) {
+    if (request->requestId != id)
+      return false;
+    cache_.removeSequence(request->sequence);
+    if (speculator_)
+      speculator_->forget(request->sequence);
+    service_.leave(request->client);
+    return true;
+  });
 }
 
+// Copies that have not come to be end with the one that stands for them.
 void EngineCore::finish(Request &request, FinishReason reason, Status status) {
   RequestOutcome outcome;
-  outcome.id = request.id;
+  outcome.id = request.requestId;
   outcome.reason = reason;
   outcome.status = std::move(status);
-  outcome.seed = request.sampler ? request.sampler->seed() : 0;
   outcome.promptTokens = request.promptTokens;
+  outcome.cachedTokens = request.cachedTokens;
+  outcome.preemptions = request.preemptions;
   outcome.tokens.assign(request.tokens.begin() + request.promptTokens,
                         request.tokens.end());
+  outcome.queueSeconds = request.queueSeconds;
   outcome.firstTokenSeconds = request.firstTokenSeconds;
   outcome.totalSeconds = secondsSince(request.submitted);
-  cache_.removeSequence(request.id);
+  if (outcome.tokens.size() > 1)
+    outcome.interTokenSeconds =
+        std::chrono::duration<double>(request.latestToken - request.submitted)
+            .count() -
+        request.firstTokenSeconds;
+  if (outcome.tokens.size() > 1)
+    outcome.interTokenSeconds /= double(outcome.tokens.size() - 1);
+  outcome.longestGapSeconds = request.longestGapSeconds;
+  cache_.removeSequence(request.sequence);
+  if (speculator_)
+    speculator_->forget(request.sequence);
+  service_.leave(request.client);
   OnFinish onFinish = std::move(request.onFinish);
+  std::int32_t first = request.copy, copies = request.copies;
+  std::uint64_t seed = request.sampler ? request.sampler->seed() : 0;
   requests_.remove_if([&](const auto &r) { return r.get() == &request; });
-  if (onFinish)
+  if (!onFinish)
+    return;
+  for (std::int32_t copy = first; copy < first + copies; ++copy) {
+    outcome.copy = copy;
+    outcome.seed = seedOfCopy(seed, copy - first);
     onFinish(outcome);
+  }
 }
 
 bool EngineCore::isStop(const Request &request, std::int32_t token) const {
@@ -166,20 +227,85 @@ bool EngineCore::isStop(const Request &request, std::int32_t token) const {
   return has(request.stopIds) || (!request.ignoreEos && has(options_.eosIds));
 }
 
+void EngineCore::takePromptLogits(Request &request, std::int32_t position,
+                                  std::span<const float> logits) {
+  std::int32_t next = position + 1;
+  if (next >= request.promptTokens)
+    return;
+  Choice choice =
+      sampler_.score(logits, request.tokens[next],
+                     std::max(request.sampler->params().logprobs, 0));
+  request.onPromptToken(next, choice);
+}
+
+// The prompt is done: every copy begins from here. Returns their sequences.
+std::vector<std::uint64_t> EngineCore::fork(Request &request) {
+  std::vector<std::uint64_t> sequences = {request.sequence};
+  auto running = std::count_if(requests_.begin(), requests_.end(),
+                               [](const auto &r) { return r->isRunning; });
+  auto after = std::find_if(requests_.begin(), requests_.end(),
+                            [&](const auto &r) { return r.get() == &request; });
+  for (std::int32_t copy = 1; copy < request.copies; ++copy) {
+    auto made = std::make_unique<Request>();
+    made->requestId = request.requestId;
+    made->sequence = request.requestId + std::uint64_t(copy);
+    made->copy = copy;
+    made->tokens = request.tokens;
+    made->promptTokens = request.promptTokens;
+    made->maxTotal = request.maxTotal;
+    made->priority = request.priority;
+    made->client = request.client;
+    service_.arrive(made->client);
+    made->scope = request.scope;
+    made->reusePrefix = request.reusePrefix;
+    made->ignoreEos = request.ignoreEos;
+    made->stopIds = request.stopIds;
+    made->sampler = std::make_unique<SamplerState>(
+        request.sampler->withSeed(seedOfCopy(request.sampler->seed(), copy)));
+    made->onToken = request.onToken;
+    made->onFinish = request.onFinish;
+    made->submitted = request.submitted;
+    made->cachedTokens = request.cachedTokens;
+    made->queueSeconds = request.queueSeconds;
+    // Where there is no room for one more, it waits for it.
+    if (running < capacity_.maxSequences &&
+        cache_.forkSequence(request.sequence, made->sequence).isOk()) {
+      made->isRunning = true;
+      made->numComputed = request.numComputed;
+      ++running;
+    }
+    made->numCharged = request.numCharged;
+    sequences.push_back(made->sequence);
+    after = requests_.insert(std::next(after), std::move(made));
+  }
+  request.copies = 1;
+  return sequences;
+}
+
 void EngineCore::takeToken(Request &request, std::span<const float> logits) {
   auto position = std::int64_t(request.tokens.size());
   auto choice = sampler_.sample(logits, *request.sampler, position);
   if (!choice)
     return finish(request, FinishReason::Failed, choice.status());
-  if (request.firstTokenSeconds == 0)
-    request.firstTokenSeconds = secondsSince(request.submitted);
+  auto now = Request::Clock::now();
+  if (position == request.promptTokens) {
+    request.firstTokenSeconds =
+        std::chrono::duration<double>(now - request.submitted).count();
+  } else {
+    std::chrono::duration<double> gap = now - request.latestToken;
+    request.longestGapSeconds =
+        std::max(request.longestGapSeconds, gap.count());
+  }
+  request.latestToken = now;
   if (isStop(request, choice->token))
     return finish(request, FinishReason::Stop);
+  if (Status status = request.sampler->advance(choice->token); !status)
+    return finish(request, FinishReason::Failed, std::move(status));
   request.tokens.push_back(choice->token);
-  request.sampler->addOutputToken(choice->token);
-  RequestId id = request.id;
-  bool wantsMore = !request.onToken || request.onToken(*choice);
-  if (find(id) != &request)
+  ++totals_.generatedTokens;
+  std::uint64_t sequence = request.sequence;
+  bool wantsMore = !request.onToken || request.onToken(request.copy, *choice);
+  if (find(sequence) != &request)
     return; // cancelled by its own receiver
   if (!wantsMore)
     return finish(request, FinishReason::Stop);
@@ -187,86 +313,298 @@ void EngineCore::takeToken(Request &request, std::span<const float> logits) {
     finish(request, FinishReason::Length);
 }
 
-void EngineCore::takeRows(Request &request, const StepSequence &rows) {
-  cache_.commit(request.id, rows.numRows);
-  request.numComputed += rows.numRows;
-  bool isDecode =
-      rows.numRows == 1 && rows.firstPosition >= request.promptTokens;
-  (isDecode ? counters_.decodeRows : counters_.promptRows) +=
-      std::uint64_t(rows.numRows);
+// `position` is that of the row; its logits predict the token after it.
+void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
+                            std::span<const float> logits) {
+  Request *request = find(sequence);
+  if (!request)
+    return; // a receiver may have cancelled any request
+  if (position >= request->numScored) {
+    request->numScored = position + 1;
+    if (request->onLogits)
+      request->onLogits(position, logits);
+    else if (request->onPromptToken)
+      takePromptLogits(*request, position, logits);
+    request = find(sequence);
+  }
+  if (!request || request->isScore() ||
+      position + 1 != std::int32_t(request->tokens.size()))
+    return;
+  if (position + 1 == request->promptTokens)
+    totals_.promptTokens += std::uint64_t(request->promptTokens);
+  if (request->maxTotal == request->promptTokens)
+    return finish(*request, FinishReason::Length);
+  if (request->copies == 1)
+    return takeToken(*request, logits);
+  for (std::uint64_t copy : fork(*request))
+    if (Request *made = find(copy))
+      takeToken(*made, logits);
 }
 
-Status EngineCore::step() {
-  // A request that asks for no token is finished without a step.
-  for (auto next = requests_.begin(); next != requests_.end();) {
-    Request &request = **next++;
-    if (request.sampler && request.maxTotal == request.promptTokens) {
-      finish(request, FinishReason::Length);
-      return Status::ok();
+void EngineCore::takeRows(Request &request, const StepSequence &rows) {
+  // Rows of guesses are final when they stand.
+  std::int32_t numFinal = std::min(
+      rows.numRows, std::int32_t(request.tokens.size()) - rows.firstPosition);
+  cache_.commit(request.sequence, numFinal, request.tokens);
+  request.numComputed += numFinal;
+  bool isDecode = numFinal == 1 && rows.firstPosition >= request.promptTokens;
+  (isDecode ? counters_.decodeRows : counters_.promptRows) +=
+      std::uint64_t(numFinal);
+  charge(request, rows.firstPosition);
+}
+
+// For the rows from `firstPosition` to what is computed now.
+void EngineCore::charge(Request &request, std::int32_t firstPosition) {
+  // Rows that are computed again after a preemption are nobody's debt.
+  std::int32_t from = std::max(request.numCharged, firstPosition);
+  if (from < request.numComputed) {
+    std::int32_t prompt =
+        std::max(0, std::min(request.promptTokens, request.numComputed) - from);
+    service_.charge(request.client, prompt,
+                    request.numComputed - from - prompt);
+    request.numCharged = request.numComputed;
+  }
+}
+
+EngineMetrics EngineCore::metrics() const {
+  EngineMetrics metrics = totals_;
+  for (const auto &request : requests_)
+    ++(request->isRunning ? metrics.running : metrics.waiting);
+  metrics.steps = counters_.steps;
+  for (std::size_t g = 0; g < cache_.numGroups(); ++g) {
+    metrics.kvBlocks += cache_.allocator(g).numBlocks();
+    metrics.kvBlocksUsed += cache_.allocator(g).numHeld();
+    metrics.kvBlocksReusable += cache_.allocator(g).numReusable();
+  }
+  return metrics;
+}
+
+Status EngineCore::checkInvariants() const {
+  INGOT_RETURN_IF_ERROR(cache_.checkInvariants());
+  std::size_t running = 0;
+  for (const auto &request : requests_) {
+    std::string name = "sequence " + std::to_string(request->sequence);
+    if (request->isRunning != cache_.hasSequence(request->sequence))
+      return Status::internal(name + (request->isRunning
+                                          ? " runs without a place in the cache"
+                                          : " waits and is in the cache"));
+    running += request->isRunning;
+    std::int32_t committed =
+        request->isRunning ? cache_.committedTokens(request->sequence) : 0;
+    if (committed != request->numComputed)
+      return Status::internal(name + " has " + std::to_string(committed) +
+                              " tokens in the cache and counts " +
+                              std::to_string(request->numComputed));
+    if (std::size_t(committed) > request->tokens.size())
+      return Status::internal(
+          name + " has computed " + std::to_string(committed) + " of " +
+          std::to_string(request->tokens.size()) + " tokens");
+  }
+  if (running != cache_.numSequences())
+    return Status::internal(std::to_string(cache_.numSequences()) +
+                            " sequences in the cache, " +
+                            std::to_string(running) + " run");
+  if (running > std::size_t(capacity_.maxSequences))
+    return Status::internal(std::to_string(running) + " sequences run, of " +
+                            std::to_string(capacity_.maxSequences));
+  return Status::ok();
+}
+
+// The cache as policy sees it.
+class EngineCore::CachePolicyView final : public CacheView {
+public:
+  explicit CachePolicyView(EngineCore &core) : core_(core) {}
+
+  PrefixOffer offer(std::uint64_t id) const override {
+    const Request &request = *core_.find(id);
+    if (!request.reusePrefix)
+      return {0, std::vector<std::int32_t>(core_.cache_.numGroups(), 0)};
+    PrefixMatch match = core_.cache_.matchPrefix(request.scope, request.tokens);
+    return {match.tokens, std::move(match.reusable)};
+  }
+  std::vector<std::int32_t> releasable(std::uint64_t id) const override {
+    std::vector<std::int32_t> blocks;
+    for (std::size_t g = 0; g < core_.cache_.numGroups(); ++g)
+      blocks.push_back(core_.cache_.blocksHeldAlone(id, g));
+    return blocks;
+  }
+
+private:
+  EngineCore &core_;
+};
+
+void EngineCore::preempt(Request &request) {
+  cache_.removeSequence(request.sequence);
+  if (speculator_)
+    speculator_->forget(request.sequence);
+  request.drafted.clear();
+  request.isRunning = false;
+  request.numComputed = 0;
+  ++request.preemptions;
+  ++totals_.preemptions;
+}
+
+// Asks policy for a step, and preempts at its word until there is one.
+Result<ScheduleResult> EngineCore::schedule() {
+  CachePolicyView view(*this);
+  while (true) {
+    std::vector<SequenceState> states;
+    std::vector<double> service;
+    std::map<std::string_view, std::int32_t> clients;
+    auto now = Request::Clock::now();
+    for (const auto &request : requests_) {
+      auto [client, isNew] =
+          clients.emplace(request->client, std::int32_t(service.size()));
+      if (isNew)
+        service.push_back(service_.served(request->client));
+      SequenceState state;
+      state.id = request->sequence;
+      state.tokens =
+          request->drafted.empty() ? request->tokens : request->drafted;
+      state.numDrafts = request->numDrafts();
+      state.numComputed = request->numComputed;
+      state.firstLogit = request->firstLogit();
+      state.isRunning = request->isRunning;
+      state.sharesLastBlock =
+          request->isRunning && cache_.sharesLastBlock(request->sequence);
+      state.copies = request->copies;
+      state.priority = request->priority;
+      state.ageSeconds =
+          std::chrono::duration<double>(now - request->submitted).count();
+      state.client = client->second;
+      states.push_back(state);
+    }
+    for (std::size_t g = 0; g < cache_.numGroups(); ++g)
+      capacity_.groups[g].available = cache_.allocator(g).numAvailable();
+    ScheduleResult scheduled =
+        scheduleStep(states, service, capacity_, options_.policy, view);
+    for (std::uint64_t id : scheduled.preempted)
+      preempt(*find(id));
+    if (!scheduled.plan.isEmpty())
+      return scheduled;
+    if (scheduled.preempted.empty())
+      return Status::internal(std::to_string(requests_.size()) +
+                              " requests wait and none can be scheduled");
+  }
+}
+
+// Prefixes first: what one sequence begins with must not be reclaimed for the
+// rows of another.
+Status EngineCore::reserve(const ScheduleResult &scheduled) {
+  for (const Admission &admission : scheduled.admitted) {
+    const Request &request = *find(admission.id);
+    if (!request.reusePrefix) {
+      INGOT_RETURN_IF_ERROR(cache_.addSequence(admission.id));
+      continue;
+    }
+    INGOT_ASSIGN_OR_RETURN(
+        std::int32_t cached,
+        cache_.addSequence(admission.id, request.scope, request.tokens));
+    if (cached != admission.cachedTokens)
+      return Status::internal("a prefix of " + std::to_string(cached) +
+                              " tokens was found, one of " +
+                              std::to_string(admission.cachedTokens) +
+                              " was planned");
+  }
+  for (const StepSequence &rows : scheduled.plan.sequences)
+    INGOT_RETURN_IF_ERROR(cache_.reserve(rows.id, rows.numRows));
+  return Status::ok();
+}
+
+void EngineCore::release(const ScheduleResult &scheduled) {
+  for (const StepSequence &rows : scheduled.plan.sequences)
+    if (cache_.hasSequence(rows.id))
+      cache_.rollback(rows.id);
+  for (const Admission &admission : scheduled.admitted)
+    cache_.removeSequence(admission.id);
+}
+
+void EngineCore::commit(const ScheduleResult &scheduled,
+                        Request::Clock::time_point start) {
+  for (const Admission &admission : scheduled.admitted) {
+    Request &request = *find(admission.id);
+    request.isRunning = true;
+    request.numComputed = admission.cachedTokens;
+    if (request.preemptions > 0 || request.copy > 0)
+      continue; // its prompt has been counted
+    request.queueSeconds =
+        std::chrono::duration<double>(start - request.submitted).count();
+    request.cachedTokens = admission.cachedTokens;
+    request.numCharged = admission.cachedTokens;
+    if (request.reusePrefix) {
+      totals_.prefixQueryTokens += std::uint64_t(request.promptTokens);
+      totals_.prefixHitTokens += std::uint64_t(admission.cachedTokens);
     }
   }
-  std::vector<SequenceState> states;
-  for (const auto &request : requests_)
-    states.push_back({request->id, request->tokens, request->numComputed,
-                      request->maxTotal, request->isRunning,
-                      request->sampler == nullptr});
-  ScheduleResult scheduled = scheduleStep(states, capacity_);
   const StepPlan &plan = scheduled.plan;
-  if (plan.isEmpty())
-    return requests_.empty()
-               ? Status::ok()
-               : Status::internal(std::to_string(requests_.size()) +
-                                  " requests wait and none can be scheduled");
-
-  auto release = [&] {
-    for (const StepSequence &rows : plan.sequences)
-      if (cache_.hasSequence(rows.id))
-        cache_.rollback(rows.id);
-    for (std::uint64_t id : scheduled.admitted)
-      cache_.removeSequence(id);
-  };
-  Status status;
-  for (std::uint64_t id : scheduled.admitted)
-    if (status.isOk())
-      status = cache_.addSequence(id);
-  for (const StepSequence &rows : plan.sequences)
-    if (status.isOk())
-      status = cache_.reserve(rows.id, rows.numRows);
-  if (status.isOk())
-    status = executor_.run(plan, cache_);
-  if (!status) {
-    release();
-    return status;
-  }
-  ++counters_.steps;
-  latestPlan_ = plan;
-
-  for (std::uint64_t id : scheduled.admitted)
-    find(id)->isRunning = true;
-  for (const StepSequence &rows : plan.sequences)
-    takeRows(*find(rows.id), rows);
-  std::size_t logit = 0;
+  std::vector<std::int32_t> finalEnds; // the position after the final rows
   for (const StepSequence &rows : plan.sequences) {
+    Request &request = *find(rows.id);
+    takeRows(request, rows);
+    finalEnds.push_back(request.numComputed);
+  }
+  std::size_t logit = 0;
+  for (std::size_t s = 0; s < plan.sequences.size(); ++s) {
+    const StepSequence &rows = plan.sequences[s];
     std::int32_t endRow = rows.firstRow + rows.numRows;
+    std::int32_t numDrafts = rows.firstPosition + rows.numRows - finalEnds[s];
+    std::int32_t numAccepted = 0;
+    bool stands = true;
     for (; logit < plan.logitRows.size() && plan.logitRows[logit] < endRow;
          ++logit) {
-      // A receiver may have cancelled any request.
-      Request *request = find(rows.id);
-      if (!request)
-        continue;
-      auto row = executor_.logits(std::int32_t(logit));
-      if (request->sampler)
-        takeToken(*request, row);
-      else if (request->onLogits)
-        request->onLogits(
-            rows.firstPosition + plan.logitRows[logit] - rows.firstRow, row);
+      std::int32_t row = plan.logitRows[logit];
+      std::int32_t position = rows.firstPosition + row - rows.firstRow;
+      if (position >= finalEnds[s]) {
+        stands = stands &&
+                 takeDraft(rows.id, position, plan.tokens[std::size_t(row)]);
+        if (!stands)
+          continue;
+        ++numAccepted;
+      }
+      takeLogits(rows.id, position, executor_.logits(std::int32_t(logit)));
     }
+    if (speculator_)
+      settleDraft(rows, numDrafts, numAccepted);
     Request *request = find(rows.id);
-    if (request && !request->sampler &&
+    if (request && request->isScore() &&
         request->numComputed == request->promptTokens)
       finish(*request, FinishReason::Length);
   }
-  return Status::ok();
+}
+
+// A request that asks for no token is finished without a step.
+bool EngineCore::finishThoseWithoutTokens() {
+  for (const auto &request : requests_)
+    if (request->sampler && request->maxTotal == request->promptTokens &&
+        !request->onPromptToken) {
+      finish(*request, FinishReason::Length);
+      return true;
+    }
+  return false;
+}
+
+Status EngineCore::step() {
+  if (finishThoseWithoutTokens() || requests_.empty())
+    return Status::ok();
+  auto start = Request::Clock::now();
+  if (speculator_)
+    propose();
+  INGOT_ASSIGN_OR_RETURN(ScheduleResult scheduled, schedule());
+  Status status = reserve(scheduled);
+  if (status.isOk())
+    status = executor_.run(scheduled.plan, cache_);
+  if (!status) {
+    release(scheduled);
+    return status;
+  }
+  ++counters_.steps;
+  latestPlan_ = scheduled.plan;
+  commit(scheduled, start);
+#ifdef NDEBUG
+  if (!options_.checkInvariants)
+    return Status::ok();
+#endif
+  return checkInvariants();
 }
 
 Status EngineCore::runUntilIdle() {

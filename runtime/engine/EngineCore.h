@@ -3,12 +3,15 @@
 // neither files nor text, so that tests drive it with an executor of their own.
 #pragma once
 
+#include "runtime/engine/EngineMetrics.h"
+#include "runtime/engine/Request.h"
 #include "runtime/execute/Executor.h"
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/ClientService.h"
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/speculate/Speculator.h"
 #include "runtime/support/Status.h"
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -19,15 +22,7 @@
 
 namespace ingot {
 
-using RequestId = std::uint64_t;
-
-enum class FinishReason {
-  Stop,      // a stop id, a stop string, or the receiver's word
-  Length,    // max tokens, or the end of the context
-  Cancelled, // by cancel()
-  Failed,    // `status` says why; other requests go on
-};
-const char *finishReasonName(FinishReason reason);
+inline constexpr std::int32_t kMaxCopies = 128;
 
 struct TokenRequest {
   std::vector<std::int32_t> prompt;
@@ -35,55 +30,74 @@ struct TokenRequest {
   std::int64_t maxTokens = -1;       // -1: to the end of the context
   std::vector<std::int32_t> stopIds; // beside the model's own
   bool ignoreEos = false;            // the model's own do not stop it
-  // Called for each token that is part of the output; false ends the request
-  // with FinishReason::Stop.
-  std::function<bool(const Choice &)> onToken;
+  // What each next token may be; each copy follows it on its own. Null: all.
+  std::shared_ptr<const LogitsMask> mask;
+
+  std::int32_t priority = 0; // lower runs first
+  std::string client;        // who is served fairly beside the others
+  // Only requests of equal salt share cached prefixes: what one tenant has
+  // sent cannot be told from the times that another sees.
+  std::string cacheSalt;
+  bool reusePrefix = true; // false: neither finds nor leaves a prefix
+  // Outputs of one prompt, which is computed once. Copy i samples with the
+  // seed of the request plus i.
+  std::int32_t copies = 1;
+
+  // Called for each token that is part of a copy's output; false ends that
+  // copy with FinishReason::Stop.
+  std::function<bool(std::int32_t copy, const Choice &choice)> onToken;
+  // Called for each prompt token but the first, in order: `choice` is the
+  // token, its log-probability and the `sampling.logprobs` most likely ones.
+  // The logits of every position are needed, so no cached prefix is used.
+  std::function<void(std::int32_t position, const Choice &choice)>
+      onPromptToken;
 };
 
 // Logits of every position, in order; nothing is sampled.
 struct ScoreRequest {
   std::vector<std::int32_t> tokens;
+  std::int32_t priority = 0;
+  std::string client;
   // `logits` predict the token after `position`; valid during the call.
   std::function<void(std::int32_t position, std::span<const float> logits)>
       onLogits;
 };
 
-struct RequestOutcome {
-  RequestId id = 0;
-  FinishReason reason = FinishReason::Failed;
-  Status status;
-  std::uint64_t seed = 0;
-  std::int32_t promptTokens = 0;
-  std::vector<std::int32_t> tokens; // without the id that stopped it
-  // Seconds since submit.
-  double firstTokenSeconds = 0;
-  double totalSeconds = 0;
-};
-
 struct CoreOptions {
   std::int32_t context = 0;     // longest prompt and output together
   std::int32_t chunkTokens = 0; // most prompt rows of a sequence in a step
+  // Most prompt rows of a step that also decodes; 0: no limit of its own.
+  std::int32_t mixedPromptTokens = 0;
+  std::int32_t maxWaiting = 0; // sequences that may wait; 0: no limit
+  SchedulePolicy policy;
+  // After each step; always in builds with assertions.
+  bool checkInvariants = false;
   std::vector<std::int32_t> eosIds;
 };
 
 class EngineCore {
 public:
-  using OnFinish = std::function<void(const RequestOutcome &)>;
+  using OnFinish = ingot::OnFinish;
 
-  // Both outlive the core.
-  EngineCore(Executor &executor, KvCache &cache, CoreOptions options);
+  // Both outlive the core. With a speculator, decoding sequences are given
+  // drafts, which change how many steps a request takes and nothing else.
+  EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
+             std::unique_ptr<Speculator> speculator = nullptr);
 
-  // Refuses, naming the field, what can never run. `onFinish` is called once,
-  // from step() or cancel().
+  // Refuses, naming the field, what can never run, and with Busy what a full
+  // queue has no room for. `onFinish` is called once for each copy, from step()
+  // or cancel().
   Result<RequestId> submit(TokenRequest request, OnFinish onFinish);
   Result<RequestId> submit(ScoreRequest request, OnFinish onFinish);
-  // Ends the request now, in whatever state; false when there is none.
+  // Ends the request now, all its copies, in whatever state; false when there
+  // is none.
   bool cancel(RequestId id);
   // Removes the request, if it is there, without a word to its receivers: they
   // may be gone already.
   void abandon(RequestId id) noexcept;
 
   bool isIdle() const { return requests_.empty(); }
+  // Sequences that run or wait.
   std::size_t numRequests() const { return requests_.size(); }
 
   // One step. On failure what had been reserved is released, and the requests
@@ -91,6 +105,9 @@ public:
   Status step();
   Status runUntilIdle();
 
+  EngineMetrics metrics() const;
+  // What must hold between steps, of the requests and of the cache together.
+  Status checkInvariants() const;
   // What the steps so far have done.
   struct Counters {
     std::uint64_t steps = 0;
@@ -100,32 +117,36 @@ public:
   const Counters &counters() const { return counters_; }
   const CoreOptions &options() const { return options_; }
   const StepPlan &latestPlan() const { return latestPlan_; }
+  const Speculator *speculator() const { return speculator_.get(); }
 
 private:
-  struct Request {
-    RequestId id = 0;
-    std::vector<std::int32_t> tokens; // prompt and output
-    std::int32_t promptTokens = 0;
-    std::int32_t numComputed = 0;
-    std::int32_t maxTotal = 0;
-    bool isRunning = false;
-    bool ignoreEos = false;
-    std::vector<std::int32_t> stopIds;
-    std::function<bool(const Choice &)> onToken;
-    std::function<void(std::int32_t, std::span<const float>)> onLogits;
-    std::unique_ptr<SamplerState> sampler; // null: a score request
-    OnFinish onFinish;
-    std::chrono::steady_clock::time_point submitted;
-    double firstTokenSeconds = 0;
-  };
+  class CachePolicyView;
 
   Status checkTokens(const char *field,
                      const std::vector<std::int32_t> &tokens) const;
   Result<RequestId> admit(std::unique_ptr<Request> request);
+  bool finishThoseWithoutTokens();
+  void propose();
+  Result<ScheduleResult> schedule();
+  void preempt(Request &request);
+  Status reserve(const ScheduleResult &scheduled);
+  void release(const ScheduleResult &scheduled);
+  void commit(const ScheduleResult &scheduled,
+              Request::Clock::time_point start);
   void takeRows(Request &request, const StepSequence &rows);
+  void charge(Request &request, std::int32_t firstPosition);
+  bool takeDraft(std::uint64_t sequence, std::int32_t position,
+                 std::int32_t token);
+  void settleDraft(const StepSequence &rows, std::int32_t numDrafts,
+                   std::int32_t numAccepted);
+  void takeLogits(std::uint64_t sequence, std::int32_t position,
+                  std::span<const float> logits);
+  void takePromptLogits(Request &request, std::int32_t position,
+                        std::span<const float> logits);
   void takeToken(Request &request, std::span<const float> logits);
+  std::vector<std::uint64_t> fork(Request &request);
   void finish(Request &request, FinishReason reason, Status status = {});
-  Request *find(RequestId id);
+  Request *find(std::uint64_t sequence);
   bool isStop(const Request &request, std::int32_t token) const;
 
   Executor &executor_;
@@ -133,9 +154,12 @@ private:
   CoreOptions options_;
   ScheduleCapacity capacity_;
   Sampler sampler_;
+  std::unique_ptr<Speculator> speculator_;       // null: no drafts
   std::list<std::unique_ptr<Request>> requests_; // in order of arrival
   RequestId nextId_ = 1;
+  ClientService service_;
   Counters counters_;
+  EngineMetrics totals_; // what is counted from the start
   StepPlan latestPlan_;
 };
 

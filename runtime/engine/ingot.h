@@ -43,7 +43,8 @@ typedef enum ingot_status {
   INGOT_NOT_FOUND = 3,
   INGOT_IO_ERROR = 4,
   INGOT_OUT_OF_MEMORY = 5, /* does not fit the memory contract */
-  INGOT_INTERNAL = 6       /* an invariant of the library is broken */
+  INGOT_INTERNAL = 6,      /* an invariant of the library is broken */
+  INGOT_BUSY = 7           /* a queue is full now; try again later */
 } ingot_status;
 
 typedef enum ingot_finish_reason {

@@ -2,15 +2,16 @@
 
 #include <cassert>
 #include <random>
-#include <string>
 #include <utility>
 
 namespace ingot {
 
 BlockAllocator::BlockAllocator(std::int32_t numBlocks)
-    : references_(numBlocks, 0), free_(numBlocks) {
+    : references_(numBlocks, 0), free_(numBlocks), next_(numBlocks + 1),
+      previous_(numBlocks + 1), isReusable_(numBlocks, false) {
   for (std::int32_t i = 0; i < numBlocks; ++i)
     free_[i] = numBlocks - 1 - i;
+  next_[numBlocks] = previous_[numBlocks] = numBlocks;
 }
 
 std::optional<BlockId> BlockAllocator::allocate() {
@@ -22,17 +23,46 @@ std::optional<BlockId> BlockAllocator::allocate() {
   return block;
 }
 
+void BlockAllocator::unlink(BlockId block) {
+  next_[previous_[block]] = next_[block];
+  previous_[next_[block]] = previous_[block];
+  isReusable_[block] = false;
+  --numReusable_;
+}
+
 void BlockAllocator::retain(BlockId block) {
-  assert(references_[block] > 0 && "retain of a free block");
+  assert((references_[block] > 0 || isReusable_[block]) &&
+         "retain of a free block");
+  if (isReusable_[block])
+    unlink(block);
   ++references_[block];
 }
 
-bool BlockAllocator::release(BlockId block) {
-  assert(references_[block] > 0 && "release of a free block");
+bool BlockAllocator::release(BlockId block, bool keep) {
+  assert(references_[block] > 0 && "release of a block that none holds");
   if (--references_[block] != 0)
     return false;
-  free_.push_back(block);
+  if (!keep) {
+    free_.push_back(block);
+    return true;
+  }
+  BlockId head = numBlocks();
+  next_[block] = head;
+  previous_[block] = previous_[head];
+  next_[previous_[head]] = block;
+  previous_[head] = block;
+  isReusable_[block] = true;
+  ++numReusable_;
   return true;
+}
+
+std::optional<BlockId> BlockAllocator::reclaimOldest() {
+  if (numReusable_ == 0)
+    return std::nullopt;
+  BlockId block = next_[numBlocks()];
+  unlink(block);
+  free_.push_back(block);
+  return block;
 }
 
 void BlockAllocator::shuffleFree(std::uint64_t seed) {
@@ -41,24 +71,12 @@ void BlockAllocator::shuffleFree(std::uint64_t seed) {
     std::swap(free_[i - 1], free_[random() % i]);
 }
 
-Status BlockAllocator::checkInvariants() const {
-  std::vector<bool> isFree(references_.size(), false);
-  for (BlockId block : free_) {
-    if (block < 0 || std::size_t(block) >= references_.size())
-      return Status::internal("free list holds block " + std::to_string(block) +
-                              " of " + std::to_string(references_.size()));
-    if (isFree[block])
-      return Status::internal("block " + std::to_string(block) +
-                              " is twice in the free list");
-    isFree[block] = true;
-  }
-  for (std::size_t i = 0; i < references_.size(); ++i)
-    if (references_[i] < 0 || (references_[i] == 0) != isFree[i])
-      return Status::internal("block " + std::to_string(i) + " has " +
-                              std::to_string(references_[i]) +
-                              " references and is " +
-                              (isFree[i] ? "free" : "not free"));
-  return Status::ok();
+std::vector<BlockId> BlockAllocator::reusableBlocks() const {
+  std::vector<BlockId> blocks;
+  for (BlockId block = next_[numBlocks()]; block != numBlocks();
+       block = next_[block])
+    blocks.push_back(block);
+  return blocks;
 }
 
 } // namespace ingot

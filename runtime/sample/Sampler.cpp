@@ -17,12 +17,27 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 SamplerState::SamplerState(SamplingParams params, std::uint64_t seed)
     : params_(std::move(params)), seed_(seed) {}
 
-void SamplerState::removeOutputToken(std::int32_t token) {
-  auto found = history_.find(token);
-  if (found == history_.end() || found->second.output == 0)
-    return;
-  if (--found->second.output == 0 && found->second.prompt == 0)
-    history_.erase(found);
+Status SamplerState::advance(std::int32_t token) {
+  if (mask_.mask)
+    INGOT_RETURN_IF_ERROR(mask_.mask->advance(token));
+  ++history_[token].output;
+  ++numOutput_;
+  return Status::ok();
+}
+
+void SamplerState::rollback(std::span<const std::int32_t> tokens) {
+  if (mask_.mask && !tokens.empty())
+    mask_.mask->rollback(std::int32_t(tokens.size()));
+  numOutput_ -= std::int64_t(tokens.size());
+  for (std::int32_t token : tokens) {
+    auto found = history_.find(token);
+    if (--found->second.output == 0 && found->second.prompt == 0)
+      history_.erase(found);
+  }
+}
+
+bool SamplerState::isEnd(std::int32_t token) const {
+  return std::find(endIds_.begin(), endIds_.end(), token) != endIds_.end();
 }
 
 Sampler::Sampler(std::int32_t vocab) : vocab_(vocab), adjusted_(vocab) {
@@ -45,10 +60,13 @@ void Sampler::applyPenalties(const SamplerState &state) {
   }
   for (const auto &[token, bias] : params.logitBias)
     adjusted_[token] += float(bias);
+  if (!state.mayEnd())
+    for (std::int32_t token : state.endIds())
+      adjusted_[token] = kMinusInfinity;
 }
 
-Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
-                             Choice &choice) {
+void Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
+                           Choice &choice) {
   float most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits)
@@ -57,14 +75,21 @@ Status Sampler::fillLogprobs(std::span<const float> logits, std::int32_t count,
   choice.logprob = double(logits[choice.token]) - logSum;
   count = std::min(count, vocab_);
   if (count <= 0)
-    return Status::ok();
+    return;
   candidates_.clear();
   for (std::int32_t token = 0; token < vocab_; ++token)
     candidates_.push_back({logits[token], token});
   keepTopK(count);
   for (const Candidate &candidate : candidates_)
     choice.top.push_back({candidate.token, double(candidate.logit) - logSum});
-  return Status::ok();
+}
+
+Choice Sampler::score(std::span<const float> logits, std::int32_t token,
+                      std::int32_t count) {
+  Choice choice;
+  choice.token = token;
+  fillLogprobs(logits, count, choice);
+  return choice;
 }
 
 // Most likely first; of equal ones the lower id.
@@ -166,17 +191,35 @@ std::int32_t Sampler::drawAmong(const SamplerState &state,
 Result<Choice> Sampler::sample(std::span<const float> logits,
                                const SamplerState &state, std::int64_t position,
                                std::span<const std::uint64_t> allowed) {
+  Choice choice;
+  INGOT_ASSIGN_OR_RETURN(choice.token,
+                         choose(logits, state, position, allowed));
+  if (state.params().logprobs >= 0)
+    fillLogprobs(logits, state.params().logprobs, choice);
+  return choice;
+}
+
+Result<std::int32_t> Sampler::choose(std::span<const float> logits,
+                                     const SamplerState &state,
+                                     std::int64_t position,
+                                     std::span<const std::uint64_t> allowed) {
   if (std::int32_t(logits.size()) != vocab_)
     return Status::internal("row of " + std::to_string(logits.size()) +
                             " logits, expected " + std::to_string(vocab_));
   const SamplingParams &params = state.params();
-  std::copy(logits.begin(), logits.end(), adjusted_.begin());
+  // Looked for before a mask can hide it.
+  bool isNan = false;
+  for (std::int32_t token = 0; token < vocab_; ++token) {
+    adjusted_[token] = logits[token];
+    isNan |= logits[token] != logits[token];
+  }
   applyPenalties(state);
+  if (state.mask())
+    state.mask()->apply(adjusted_);
 
   // The best allowed token; the lowest id wins a tie.
   float most = kMinusInfinity;
   std::int32_t best = -1;
-  bool isNan = false;
   for (std::int32_t token = 0; token < vocab_; ++token) {
     float logit = adjusted_[token];
     isNan |= logit != logit;
@@ -195,8 +238,6 @@ Result<Choice> Sampler::sample(std::span<const float> logits,
   if (best < 0)
     return Status::invalid("no token is allowed at position " +
                            std::to_string(position));
-  Choice choice;
-  choice.token = best;
   // A temperature too small to divide by, or an infinite logit, is the limit.
   bool isGreedy = params.temperature < 1e-6 || params.topK == 1 ||
                   params.topP == 0 || params.minP == 1 || std::isinf(most);
@@ -222,11 +263,9 @@ Result<Choice> Sampler::sample(std::span<const float> logits,
       std::erase_if(candidates_, [&](const Candidate &candidate) {
         return candidate.logit < floor;
       });
-    choice.token = drawAmong(state, position);
+    return drawAmong(state, position);
   }
-  if (params.logprobs >= 0)
-    INGOT_RETURN_IF_ERROR(fillLogprobs(logits, params.logprobs, choice));
-  return choice;
+  return best;
 }
 
 } // namespace ingot

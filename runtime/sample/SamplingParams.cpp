@@ -52,6 +52,9 @@ Status validate(const SamplingParams &params, std::int32_t vocab) {
     INGOT_RETURN_IF_ERROR(
         inRange("logit_bias[" + std::to_string(id) + "]", bias, -100, 100));
   }
+  if (params.minTokens < 0)
+    return Status::invalid("min_tokens is " + std::to_string(params.minTokens) +
+                           ", expected 0 or more");
   if (params.logprobs < -1 || params.logprobs > kMaxLogprobs)
     return Status::invalid("logprobs is " + std::to_string(params.logprobs) +
                            ", expected 0 to " + std::to_string(kMaxLogprobs));

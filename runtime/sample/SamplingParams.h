@@ -20,6 +20,7 @@ struct SamplingParams {
   double presencePenalty = 0.0;   // over output
   double frequencyPenalty = 0.0;  // over output, times the count
   std::vector<std::pair<std::int64_t, double>> logitBias; // (token id, added)
+  std::int64_t minTokens = 0;        // of output before a token may end it
   std::optional<std::uint64_t> seed; // none: fresh for each request
   std::int32_t logprobs = -1; // -1: none; n: the chosen and the n most likely
 

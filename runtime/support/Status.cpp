@@ -18,6 +18,8 @@ const char *statusCodeName(StatusCode code) {
     return "out of memory";
   case StatusCode::Internal:
     return "internal error";
+  case StatusCode::Busy:
+    return "busy";
   }
   return "unknown status";
 }

@@ -18,6 +18,7 @@ enum class StatusCode {
   IoError,      // the operating system refused; the message holds its text
   OutOfMemory,  // does not fit the memory contract
   Internal,     // an invariant of ours is broken
+  Busy,         // a queue is full now; the same request may fit later
 };
 
 const char *statusCodeName(StatusCode code);
@@ -46,6 +47,9 @@ public:
   }
   static Status internal(std::string message) {
     return Status(StatusCode::Internal, std::move(message));
+  }
+  static Status busy(std::string message) {
+    return Status(StatusCode::Busy, std::move(message));
   }
 
   bool isOk() const { return code_ == StatusCode::Ok; }

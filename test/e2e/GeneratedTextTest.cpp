@@ -36,7 +36,7 @@ protected:
   // The pieces put together, and the result.
   std::pair<std::string, GenerateResult> run(GenerateRequest made) {
     std::string streamed;
-    made.onText = [&](std::string_view text) {
+    made.onText = [&](std::int32_t, std::string_view text) {
       streamed += text;
       return true;
     };
@@ -85,7 +85,7 @@ TEST_F(GeneratedTextTest, stopStrings) {
 TEST_F(GeneratedTextTest, receiverEndsIt) {
   GenerateRequest made = request(3);
   int calls = 0;
-  made.onText = [&](std::string_view) { return ++calls < 3; };
+  made.onText = [&](std::int32_t, std::string_view) { return ++calls < 3; };
   auto result = engine_->generate(std::move(made));
   ASSERT_TRUE(result.isOk());
   EXPECT_EQ(calls, 3);

@@ -20,6 +20,7 @@ int exitCode(const Status &status) {
     return 3;
   case StatusCode::IoError:
   case StatusCode::OutOfMemory:
+  case StatusCode::Busy:
     return 4;
   case StatusCode::Internal:
     break;

@@ -36,6 +36,7 @@ TokenRequest requestOf(std::vector<std::int32_t> prompt, int generate) {
   request.sampling.temperature = 0;
   request.maxTokens = generate;
   request.ignoreEos = true;
+  request.reusePrefix = false; // every round computes its prompt
   return request;
 }
 

@@ -32,6 +32,9 @@ struct ModelFlags {
   int threads = 0;
   std::int32_t context = 0;
   bool verify = false;
+  std::string draft;     // path of a model that drafts
+  std::string speculate; // "ngram", or empty
+  std::optional<std::int32_t> draftTokens;
   EngineOptions engineOptions() const;
 };
 
@@ -39,7 +42,7 @@ struct ModelFlags {
 struct SamplingFlags {
   std::optional<double> temperature, topP, minP, repetitionPenalty;
   std::optional<double> presencePenalty, frequencyPenalty;
-  std::optional<std::int64_t> topK;
+  std::optional<std::int64_t> topK, minTokens;
   std::optional<std::uint64_t> seed;
   SamplingParams over(SamplingParams defaults) const;
   // Is a flag given that has an effect only above temperature 0?

@@ -19,6 +19,12 @@ EngineOptions ModelFlags::engineOptions() const {
   options.threads = threads;
   options.context = context;
   options.verifyChecksums = verify;
+  if (!draft.empty())
+    options.speculation = Speculation::Draft;
+  else if (!speculate.empty())
+    options.speculation = Speculation::Ngram;
+  options.draft = draft;
+  options.draftTokens = draftTokens.value_or(options.draftTokens);
   return options;
 }
 
@@ -31,6 +37,7 @@ SamplingParams SamplingFlags::over(SamplingParams params) const {
       repetitionPenalty.value_or(params.repetitionPenalty);
   params.presencePenalty = presencePenalty.value_or(params.presencePenalty);
   params.frequencyPenalty = frequencyPenalty.value_or(params.frequencyPenalty);
+  params.minTokens = minTokens.value_or(params.minTokens);
   if (seed)
     params.seed = seed;
   return params;
@@ -58,12 +65,33 @@ void printStats(Engine &engine, const GenerateResult &result) {
                outcome.tokens.size(), decode > 0 ? double(later) / decode : 0.0,
                finishReasonName(outcome.reason),
                static_cast<unsigned long long>(outcome.seed), c.off);
+  EngineMetrics metrics = engine.metrics();
+  if (const Speculator *speculator = engine.core().speculator()) {
+    std::fprintf(stderr,
+                 "%sspeculation by %s: %llu steps of the model, %llu tokens "
+                 "drafted, %llu accepted",
+                 c.dim, speculator->drafter().name(),
+                 static_cast<unsigned long long>(metrics.steps),
+                 static_cast<unsigned long long>(metrics.draftedTokens),
+                 static_cast<unsigned long long>(metrics.acceptedTokens));
+    if (speculator->numFailures() > 0)
+      std::fprintf(stderr, ", %llu times no draft: %s",
+                   static_cast<unsigned long long>(speculator->numFailures()),
+                   speculator->latestFailure().message().c_str());
+    std::fprintf(stderr, "%s\n", c.off);
+  }
   std::fprintf(stderr, "%s", engine.contract().describe().c_str());
+  if (Engine *draft = engine.draft())
+    std::fprintf(stderr, "the draft model:\n%s",
+                 draft->contract().describe().c_str());
 }
 
 } // namespace
 
 Status run(const RunFlags &flags) {
+  if (flags.model.draftTokens && flags.model.draft.empty() &&
+      flags.model.speculate.empty())
+    return Status::invalid("--draft-tokens needs --draft or --speculate");
   RunFlags input = flags;
   bool isInteractive = flags.chat && !flags.prompt;
   if (!flags.chat && !flags.prompt) {
@@ -91,7 +119,7 @@ Status run(const RunFlags &flags) {
   request.maxTokens = flags.maxTokens;
   request.stop = flags.stop;
   request.ignoreEos = flags.ignoreEos;
-  request.onText = [](std::string_view piece) {
+  request.onText = [](std::int32_t, std::string_view piece) {
     std::string text = forStandardOutput(std::string(piece));
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);

@@ -30,6 +30,7 @@ int exitCode(const Status &status) {
     return kUnsupported;
   case StatusCode::IoError:
   case StatusCode::OutOfMemory:
+  case StatusCode::Busy:
     return kIoError;
   case StatusCode::Internal:
     return kInternal;
@@ -74,6 +75,24 @@ void addContext(CLI::App *app, ModelFlags &flags) {
       ->check(wholeFrom<std::int32_t>(1));
 }
 
+void addSpeculation(CLI::App *app, ModelFlags &flags) {
+  const char *group = "Speculation (the same text in fewer steps)";
+  CLI::Option *draft =
+      app->add_option("--draft", flags.draft,
+                      "Another artifact with the same tokenizer that guesses "
+                      "ahead")
+          ->group(group);
+  app->add_option("--speculate", flags.speculate,
+                  "ngram: guess that the text repeats itself")
+      ->check(CLI::IsMember({"ngram"}))
+      ->excludes(draft)
+      ->group(group);
+  app->add_option("--draft-tokens", flags.draftTokens,
+                  "The most guesses in a step [8]")
+      ->check(CLI::Range(1, 64))
+      ->group(group);
+}
+
 void addSampling(CLI::App *app, SamplingFlags &flags) {
   const char *group = "Sampling (the model's own defaults where not given)";
   app->add_option("--temperature", flags.temperature,
@@ -96,6 +115,10 @@ void addSampling(CLI::App *app, SamplingFlags &flags) {
       ->group(group);
   app->add_option("--frequency-penalty", flags.frequencyPenalty,
                   "Taken off tokens for each time in the output")
+      ->group(group);
+  app->add_option("--min-tokens", flags.minTokens,
+                  "No end-of-text token before so many")
+      ->check(wholeFrom<std::int64_t>(0))
       ->group(group);
   app->add_option("--seed", flags.seed,
                   "The same seed gives the same text [fresh]")
@@ -192,6 +215,7 @@ int main(int argc, char **argv) {
                 "Tell the time, GB/s and share of the memory's speed of each "
                 "kernel on standard error");
   addSampling(run, runFlags.sampling);
+  addSpeculation(run, runFlags.model);
   run->footer("Only the generated text goes to standard output.");
   run->callback([&] { status = cli::run(runFlags); });
 

@@ -1,60 +1,14 @@
 // Requests over the tiny model: a step is plan, reserve, run, commit or
 // release; requests end in every way without touching one another.
-#include "runtime/engine/EngineCore.h"
-#include "test/runtime/execute/cpu/TinyRunner.h"
+#include "test/runtime/engine/CoreHarness.h"
 
 #include <gmock/gmock.h>
-
-#include <map>
-#include <random>
 
 using namespace ingot;
 using namespace ingot::test;
 using ::testing::HasSubstr;
 
 namespace {
-
-struct Harness {
-  TinyRunner runner;
-  EngineCore core;
-  std::map<RequestId, RequestOutcome> outcomes;
-
-  explicit Harness(ContractOptions contract = {}, KvCacheOptions cache = {},
-                   CoreOptions options = {})
-      : runner(contract, cache), core(*runner.executor, *runner.cache, [&] {
-          if (options.context == 0)
-            options.context = runner.contract.context;
-          return options;
-        }()) {}
-
-  Result<RequestId> submit(TokenRequest request) {
-    return core.submit(std::move(request), [this](const RequestOutcome &done) {
-      EXPECT_EQ(outcomes.count(done.id), 0u) << "finished twice";
-      outcomes[done.id] = done;
-    });
-  }
-  RequestOutcome runOne(TokenRequest request) {
-    auto id = submit(std::move(request));
-    EXPECT_TRUE(id.isOk()) << id.status().message();
-    Status status = core.runUntilIdle();
-    EXPECT_TRUE(status.isOk()) << status.message();
-    EXPECT_TRUE(runner.cache->checkInvariants().isOk());
-    return outcomes[*id];
-  }
-  std::int32_t freeBlocks() const {
-    return runner.cache->allocator(0).numFree();
-  }
-};
-
-TokenRequest request(int length, int maxTokens, unsigned salt = 0) {
-  TokenRequest made;
-  std::mt19937 random(salt + 1);
-  for (int i = 0; i < length; ++i)
-    made.prompt.push_back(std::int32_t(random() % 40));
-  made.maxTokens = maxTokens;
-  made.sampling.seed = salt;
-  return made;
-}
 
 // Fails the n-th run.
 class FailingExecutor final : public Executor {
@@ -91,7 +45,7 @@ TEST(EngineCoreTest, tokensDoNotDependOnCompany) {
     return made;
   };
   for (unsigned salt = 0; salt < 6; ++salt) {
-    Harness alone;
+    CoreHarness alone;
     expected[salt] = alone.runOne(make(salt)).tokens;
   }
   for (int sequences : {1, 2, 6})
@@ -105,7 +59,7 @@ TEST(EngineCoreTest, tokensDoNotDependOnCompany) {
       KvCacheOptions cache;
       cache.poisonFreeBlocks = true;
       cache.shuffleSeed = 4;
-      Harness harness(contract, cache, options);
+      CoreHarness harness(contract, cache, options);
       std::map<unsigned, RequestId> ids;
       for (unsigned salt = 0; salt < 6; ++salt)
         ids[salt] = *harness.submit(make(salt));
@@ -113,14 +67,15 @@ TEST(EngineCoreTest, tokensDoNotDependOnCompany) {
       for (unsigned salt = 0; salt < 6; ++salt)
         EXPECT_EQ(harness.outcomes[ids[salt]].tokens, expected[salt])
             << sequences << " sequences, chunks of " << chunk;
-      EXPECT_EQ(harness.freeBlocks(), harness.runner.contract.states[0].blocks);
+      EXPECT_EQ(harness.availableBlocks(),
+                harness.runner.contract.states[0].blocks);
     }
 }
 
 // Each way to end, and what it is called.
 TEST(EngineCoreTest, finishReasons) {
   CoreOptions options;
-  Harness plain;
+  CoreHarness plain;
   TokenRequest greedy = request(4, 8);
   greedy.sampling.temperature = 0;
   auto whole = plain.runOne(greedy);
@@ -135,14 +90,16 @@ TEST(EngineCoreTest, finishReasons) {
   EXPECT_LE(stopped.tokens.size(), 3u);
   // The model's own end, and ignoring it.
   options.eosIds = {whole.tokens[0]};
-  Harness ending({}, {}, options);
+  CoreHarness ending({}, {}, options);
   EXPECT_TRUE(ending.runOne(greedy).tokens.empty());
   TokenRequest ignoring = greedy;
   ignoring.ignoreEos = true;
   EXPECT_EQ(ending.runOne(ignoring).tokens, whole.tokens);
   // The receiver's word.
   TokenRequest shy = greedy;
-  shy.onToken = [count = 0](const Choice &) mutable { return ++count < 2; };
+  shy.onToken = [count = 0](std::int32_t, const Choice &) mutable {
+    return ++count < 2;
+  };
   auto cut = plain.runOne(shy);
   EXPECT_EQ(cut.reason, FinishReason::Stop);
   EXPECT_EQ(cut.tokens.size(), 2u);
@@ -151,7 +108,7 @@ TEST(EngineCoreTest, finishReasons) {
   // The end of the context.
   options = {};
   options.context = 20;
-  Harness small({}, {}, options);
+  CoreHarness small({}, {}, options);
   auto full = small.runOne(request(15, -1));
   EXPECT_EQ(full.reason, FinishReason::Length);
   EXPECT_EQ(full.tokens.size(), 5u);
@@ -162,7 +119,7 @@ TEST(EngineCoreTest, finishReasons) {
 TEST(EngineCoreTest, refusals) {
   CoreOptions options;
   options.context = 20;
-  Harness harness({}, {}, options);
+  CoreHarness harness({}, {}, options);
   auto refuse = [&](TokenRequest bad, const char *message) {
     auto id = harness.submit(std::move(bad));
     ASSERT_FALSE(id.isOk()) << message;
@@ -199,8 +156,8 @@ TEST(EngineCoreTest, cancelInEveryState) {
   contract.sequences = 2;
   CoreOptions options;
   options.chunkTokens = 7;
-  Harness harness(contract, {}, options);
-  std::int32_t all = harness.freeBlocks();
+  CoreHarness harness(contract, {}, options);
+  std::int32_t all = harness.availableBlocks();
   auto kept = *harness.submit(request(10, 30, 1));
   auto cut = *harness.submit(request(100, 30, 2));
   auto waiting = *harness.submit(request(10, 30, 3));
@@ -210,14 +167,14 @@ TEST(EngineCoreTest, cancelInEveryState) {
   EXPECT_FALSE(harness.core.cancel(cut));
   RequestId self = 0;
   TokenRequest own = request(5, 30, 4);
-  own.onToken = [&](const Choice &) {
+  own.onToken = [&](std::int32_t, const Choice &) {
     harness.core.cancel(self);
     return true;
   };
   self = *harness.submit(std::move(own));
   RequestId victim = 0;
   TokenRequest killer = request(5, 3, 5);
-  killer.onToken = [&](const Choice &) {
+  killer.onToken = [&](std::int32_t, const Choice &) {
     harness.core.cancel(victim);
     return true;
   };
@@ -230,8 +187,8 @@ TEST(EngineCoreTest, cancelInEveryState) {
   EXPECT_EQ(harness.outcomes[victim].reason, FinishReason::Cancelled);
   EXPECT_EQ(harness.outcomes[killerId].tokens.size(), 3u);
   EXPECT_EQ(harness.outcomes[kept].tokens.size(), 30u);
-  EXPECT_EQ(harness.freeBlocks(), all);
-  Harness alone;
+  EXPECT_EQ(harness.availableBlocks(), all);
+  CoreHarness alone;
   EXPECT_EQ(harness.outcomes[kept].tokens,
             alone.runOne(request(10, 30, 1)).tokens);
 }
@@ -239,7 +196,7 @@ TEST(EngineCoreTest, cancelInEveryState) {
 // A step that fails leaves requests as they were; the next try goes on.
 TEST(EngineCoreTest, failedStepReleases) {
   TokenRequest wanted = request(40, 10, 3);
-  Harness plain;
+  CoreHarness plain;
   auto expected = plain.runOne(wanted).tokens;
   for (int failAt : {0, 1, 2, 5}) {
     TinyRunner runner({}, {});
@@ -255,11 +212,11 @@ TEST(EngineCoreTest, failedStepReleases) {
             .isOk());
     int failures = 0;
     while (!core.isIdle()) {
-      std::int32_t before = runner.cache->allocator(0).numFree();
+      std::int32_t before = runner.cache->allocator(0).numAvailable();
       Status status = core.step();
       if (!status) {
         ++failures;
-        EXPECT_EQ(runner.cache->allocator(0).numFree(), before);
+        EXPECT_EQ(runner.cache->allocator(0).numAvailable(), before);
       }
       ASSERT_TRUE(runner.cache->checkInvariants().isOk());
     }
@@ -276,7 +233,7 @@ TEST(EngineCoreTest, score) {
     contract.logitRows = logitRows;
     contract.stepTokens = 64;
     contract.sequences = 2;
-    Harness harness(contract);
+    CoreHarness harness(contract);
     std::vector<std::vector<float>> rows;
     ScoreRequest score;
     score.tokens = tokens;

@@ -85,6 +85,20 @@ TEST_F(EngineTest, textNeedsATokenizer) {
               HasSubstr("exactly one of prompt"));
 }
 
+// Tokens of a draft are compared with the model's; without tokenizers they
+// cannot be.
+TEST_F(EngineTest, aDraftNeedsTokenizers) {
+  EngineOptions options;
+  options.speculation = Speculation::Draft;
+  options.draft = folder_.write("draft.ingot", TinyArtifact::make().bytes());
+  auto engine = Engine::open(
+      folder_.write("a.ingot", TinyArtifact::make().bytes()), options);
+  ASSERT_FALSE(engine.isOk());
+  EXPECT_EQ(engine.status().code(), StatusCode::Unsupported);
+  EXPECT_THAT(engine.status().message(), HasSubstr("draft.ingot"));
+  EXPECT_THAT(engine.status().message(), HasSubstr("no tokenizer"));
+}
+
 TEST_F(EngineTest, optionsAreChecked) {
   std::string path = folder_.write("a.ingot", TinyArtifact::make().bytes());
   EngineOptions options;

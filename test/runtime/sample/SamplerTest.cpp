@@ -148,8 +148,8 @@ TEST(SamplerTest, repetitionPenalty) {
     SamplerState s = state(params);
     s.addPromptToken(0);
     s.addPromptToken(1);
-    s.addOutputToken(1);
-    s.addOutputToken(1);
+    EXPECT_TRUE(s.advance(1).isOk());
+    EXPECT_TRUE(s.advance(1).isOk());
     return choose(logits, s);
   };
   // B: 4 / 2 = 2, not 4 / 8.
@@ -168,13 +168,12 @@ TEST(SamplerTest, presenceAndFrequencyPenalties) {
   SamplerState s = state(params);
   s.addPromptToken(0);
   EXPECT_EQ(choose({3, 2.9f}, s), 0);
-  s.addOutputToken(0);
+  ASSERT_TRUE(s.advance(0).isOk());
   EXPECT_EQ(choose({3, 1.51f}, s), 1); // 3 - 1 - 0.5
   EXPECT_EQ(choose({3, 1.49f}, s), 0);
-  s.addOutputToken(0);
+  ASSERT_TRUE(s.advance(0).isOk());
   EXPECT_EQ(choose({3, 1.01f}, s), 1); // 3 - 1 - 1
-  s.removeOutputToken(0);
-  s.removeOutputToken(0);
+  s.rollback(std::vector<std::int32_t>{0, 0});
   EXPECT_EQ(choose({3, 2.9f}, s), 0);
 }
 

@@ -17,6 +17,9 @@ struct TextTablesOptions {
   std::string pattern = "\\w+|\\W"; // of the one Split
   std::string stripText;
   uint32_t stripCount = 0;
+  std::vector<std::string> merged = {"he", "ll", "hell"}; // ids 256 to 258
+  std::string extraSpecial; // a control token at the end
+  uint32_t padding = 0;     // ids without a token, after all others
 };
 
 // 256 "he", 257 "ll", 258 "hell", 259 <eos>, 260 <eos2>, 261 <pad >
@@ -25,8 +28,13 @@ inline std::vector<uint8_t> textTables(const TextTablesOptions &options = {}) {
   std::vector<std::string> tokens;
   for (int b = 0; b < 256; ++b)
     tokens.emplace_back(1, static_cast<char>(b));
-  for (const char *text : {"he", "ll", "hell", "<eos>", "<eos2>", "<pad >"})
+  tokens.insert(tokens.end(), options.merged.begin(), options.merged.end());
+  for (const char *text : {"<eos>", "<eos2>", "<pad >"})
     tokens.emplace_back(text);
+  if (!options.extraSpecial.empty())
+    tokens.push_back(options.extraSpecial);
+  size_t numTokens = tokens.size();
+  tokens.resize(numTokens + options.padding);
   std::vector<uint32_t> offsets{0};
   std::vector<uint8_t> bytes, flags(tokens.size(), 0);
   std::vector<int32_t> byteIds, slots(1024, -1);
@@ -35,6 +43,10 @@ inline std::vector<uint8_t> textTables(const TextTablesOptions &options = {}) {
     offsets.push_back(static_cast<uint32_t>(bytes.size()));
     if (id < 256)
       byteIds.push_back(static_cast<int32_t>(id));
+    if (id >= numTokens) {
+      flags[id] = TokenMissing;
+      continue;
+    }
     if (id >= 259) {
       flags[id] = TokenAdded | TokenSpecial;
       continue;
@@ -61,6 +73,9 @@ inline std::vector<uint8_t> textTables(const TextTablesOptions &options = {}) {
                              std::pair{"<pad >", 261}})
     added.push_back(
         tables::CreateAddedToken(fbb, fbb.CreateString(content), id, true));
+  if (!options.extraSpecial.empty())
+    added.push_back(tables::CreateAddedToken(
+        fbb, fbb.CreateString(options.extraSpecial), 262, true));
   std::vector<fb::Offset<tables::PreTokenizerStep>> steps{
       tables::CreatePreTokenizerStep(fbb, tables::PreTokenizerKind::Split,
                                      fbb.CreateString(options.pattern),

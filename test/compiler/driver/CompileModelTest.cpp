@@ -8,7 +8,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -199,6 +202,49 @@ TEST_F(CompileModelTest, AModelIsNeverOverwrittenByItsArtifact) {
       compile(requestOf(folder.file("model"), weights)).status.message(),
       HasSubstr("is a source of the model"));
   EXPECT_EQ(readFile(weights), before);
+}
+
+// A weight that is not a number would reach every logit: the tensor and the
+// place are named, whatever the weight is and becomes.
+TEST_F(CompileModelTest, WeightsThatAreNotFiniteAreNamed) {
+  fs::copy(kModels + "tiny-qwen2", folder.file("model"));
+  const std::string weights = folder.file("model/model.safetensors");
+  const std::string whole = readFile(weights);
+  std::uint64_t headerBytes = 0;
+  std::memcpy(&headerBytes, whole.data(), 8);
+  auto header = nlohmann::json::parse(whole.substr(8, headerBytes));
+  struct Case {
+    const char *quantize, *tensor;
+    std::size_t element;
+    float value;
+    const char *place;
+  };
+  for (const Case &one :
+       {Case{"none", "model.embed_tokens.weight", 3 * 48 + 5, NAN,
+             "row 3 column 5"},
+        Case{"none", "model.layers.0.self_attn.k_proj.bias", 7, -INFINITY,
+             "row 7 column 0"},
+        Case{"int8", "model.layers.0.self_attn.q_proj.weight", 47 * 48, NAN,
+             "row 47 column 0"},
+        Case{"int8", "model.layers.1.input_layernorm.weight", 9, NAN,
+             "row 9 column 0"},
+        Case{"int4-g32", "model.layers.0.mlp.down_proj.weight", 71, INFINITY,
+             "row 0 column 71"}}) {
+    SCOPED_TRACE(one.tensor);
+    std::string bytes = whole;
+    std::size_t begin = header[one.tensor]["data_offsets"][0];
+    std::memcpy(bytes.data() + 8 + headerBytes + begin + 4 * one.element,
+                &one.value, 4);
+    std::ofstream(weights, std::ios::binary) << bytes;
+    Outcome outcome = compile(
+        requestOf(folder.file("model"), folder.file("a.ingot"), one.quantize));
+    EXPECT_EQ(outcome.status.code(), StatusCode::InvalidInput);
+    EXPECT_THAT(outcome.status.message(),
+                HasSubstr("tensor \"" + std::string(one.tensor) + "\" " +
+                          one.place + ": expected a finite weight, found " +
+                          (std::isnan(one.value) ? "NaN" : "infinity")));
+    EXPECT_FALSE(fs::exists(folder.file("a.ingot")));
+  }
 }
 
 TEST_F(CompileModelTest, ATemplateThatDoesNotParseIsAnError) {

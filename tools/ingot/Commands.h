@@ -92,6 +92,29 @@ Status eval(const EvalFlags &flags);
 Status tokenize(const TokenizeFlags &flags);
 Status render(const RenderFlags &flags);
 
+struct ServeFlags {
+  std::vector<std::string> models; // PATH or NAME=PATH
+  std::string level;
+  int threads = 0;
+  bool verify = false;
+  std::int32_t context = 0;
+  std::int32_t sequences = 16;
+  std::int32_t stepTokens = 0;  // 0: the default of serving
+  std::int32_t chunkTokens = 0; // 0: the default of serving
+  std::int64_t kvMebibytes = 0; // 0: what is needed, at most half the memory
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  std::string apiKeyFile;
+  int rateLimit = 0;
+  int maxQueue = 256;
+  int maxConnections = 1024;
+  int maxBodyKibibytes = 8192;
+  int drainSeconds = 30;
+  int stallSeconds = 60;
+  bool logJson = false;
+};
+Status serve(const ServeFlags &flags);
+
 // Replaces this process by `ingot-compiler` beside this program, with the same
 // arguments. Returns only on failure.
 Status runCompiler(int argc, char **argv);

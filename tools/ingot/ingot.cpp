@@ -126,6 +126,87 @@ void addSampling(CLI::App *app, SamplingFlags &flags) {
       ->group(group);
 }
 
+CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
+  CLI::App *serve =
+      app.add_subcommand("serve", "Answer OpenAI's API over HTTP");
+  serve
+      ->add_option("models", flags.models,
+                   "Artifacts, each PATH or NAME=PATH; a request's \"model\" "
+                   "chooses by the name [the model's own]")
+      ->required();
+  serve->add_option("--host", flags.host, "Address to listen on")
+      ->capture_default_str();
+  serve->add_option("--port", flags.port, "0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  serve->add_option("--api-key-file", flags.apiKeyFile,
+                    "Only with a key of this file: a line each, KEY or NAME "
+                    "KEY");
+  serve
+      ->add_option("--rate-limit", flags.rateLimit,
+                   "Most requests a minute of one client; 0: no limit")
+      ->check(wholeFrom(0))
+      ->capture_default_str();
+  serve
+      ->add_option("--max-queue", flags.maxQueue,
+                   "Most choices that wait, for each model")
+      ->check(wholeFrom(0))
+      ->capture_default_str();
+  serve->add_option("--max-connections", flags.maxConnections, "At once")
+      ->check(wholeFrom(1))
+      ->capture_default_str();
+  serve->add_option("--max-body", flags.maxBodyKibibytes, "Of a request, KiB")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  serve
+      ->add_option("--sequences", flags.sequences,
+                   "Choices in the batch at once, for each model")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  serve
+      ->add_option("--context", flags.context,
+                   "Tokens of prompt and output together [the model's, at "
+                   "most 4096]")
+      ->check(wholeFrom<std::int32_t>(1));
+  serve
+      ->add_option("--kv-memory", flags.kvMebibytes,
+                   "Cache of each model, MiB [what the batch needs, at most "
+                   "its share of half the free memory]")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1) << 30));
+  serve
+      ->add_option("--step-tokens", flags.stepTokens,
+                   "Most tokens of one step [512]")
+      ->check(CLI::Range(1, 65536));
+  serve
+      ->add_option("--chunk-tokens", flags.chunkTokens,
+                   "Most prompt tokens of one sequence in a step [64]: less "
+                   "disturbs the others less")
+      ->check(CLI::Range(1, 65536));
+  serve
+      ->add_option("--threads", flags.threads,
+                   "Worker threads of each model [from affinity and control "
+                   "group]")
+      ->check(CLI::Range(1, 1024));
+  serve->add_option("--level", flags.level,
+                    "Level of native code [the best that this machine runs]");
+  serve->add_flag("--verify", flags.verify,
+                  "Compare the weights' checksums before anything else");
+  serve
+      ->add_option("--drain-timeout", flags.drainSeconds,
+                   "Seconds that requests have after SIGTERM")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  serve
+      ->add_option("--stall-timeout", flags.stallSeconds,
+                   "Seconds without a step after which /health fails")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  serve->add_flag("--log-json", flags.logJson, "Log lines as JSON");
+  serve->footer("SIGTERM or Ctrl-C: no new requests, those under way are "
+                "finished; a second one ends at once.");
+  return *serve;
+}
+
 // Does the argument name an artifact, by its first bytes? Anything else that
 // tokenize and render are given is the compiler's to read.
 bool isArtifact(const char *path) {
@@ -177,6 +258,7 @@ int main(int argc, char **argv) {
                "  ingot compile ./Model -o model.ingot --quantize int8\n"
                "  ingot run model.ingot -p \"Once upon a time\"\n"
                "  ingot run model.ingot --chat\n"
+               "  ingot serve model.ingot --port 8080\n"
                "  ingot inspect model.ingot\n"
                "  ingot bench model.ingot\n"
                "  ingot eval model.ingot --text held-out.txt\n"
@@ -244,6 +326,9 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   bench->add_flag("--json", benchFlags.json, "For programs");
   bench->callback([&] { status = cli::bench(benchFlags); });
+
+  ServeFlags serveFlags;
+  addServe(app, serveFlags).callback([&] { status = cli::serve(serveFlags); });
 
   EvalFlags evalFlags;
   CLI::App *eval = app.add_subcommand(

@@ -1,0 +1,73 @@
+#include "runtime/serve/Http.h"
+
+namespace ingot::serve {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; }
+
+bool equalsIgnoringCase(std::string_view a, std::string_view b) {
+  if (a.size() != b.size())
+    return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (lower(a[i]) != lower(b[i]))
+      return false;
+  return true;
+}
+
+} // namespace
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto &[key, value] : headers)
+    if (equalsIgnoringCase(key, name))
+      return value;
+  return {};
+}
+
+const char *reasonPhrase(int status) {
+  switch (status) {
+  case 200:
+    return "OK";
+  case 400:
+    return "Bad Request";
+  case 401:
+    return "Unauthorized";
+  case 404:
+    return "Not Found";
+  case 405:
+    return "Method Not Allowed";
+  case 408:
+    return "Request Timeout";
+  case 413:
+    return "Content Too Large";
+  case 415:
+    return "Unsupported Media Type";
+  case 429:
+    return "Too Many Requests";
+  case 431:
+    return "Request Header Fields Too Large";
+  case 500:
+    return "Internal Server Error";
+  case 501:
+    return "Not Implemented";
+  case 503:
+    return "Service Unavailable";
+  default:
+    return "Status";
+  }
+}
+
+const char *exchangeEndName(ExchangeEnd end) {
+  switch (end) {
+  case ExchangeEnd::Complete:
+    return "complete";
+  case ExchangeEnd::Disconnected:
+    return "client disconnected";
+  case ExchangeEnd::TooSlow:
+    return "client reads too slowly";
+  case ExchangeEnd::Aborted:
+    return "aborted";
+  }
+  return "unknown";
+}
+
+} // namespace ingot::serve

@@ -1,0 +1,121 @@
+// `ingot serve`: opens the models, listens, says where, and logs a line for
+// each request on standard error.
+#include "tools/ingot/Commands.h"
+#include "tools/ingot/Report.h"
+
+#include "runtime/memory/AvailableMemory.h"
+#include "runtime/serve/EngineModel.h"
+#include "runtime/serve/Server.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace ingot::cli {
+namespace {
+
+constexpr std::int32_t kStepTokens = 512;
+constexpr std::int32_t kChunkTokens = 64;
+
+struct NamedPath {
+  std::string name, path;
+};
+
+// NAME=PATH, unless a file has that very name.
+NamedPath splitName(const std::string &text) {
+  std::error_code error;
+  std::size_t equals = text.find('=');
+  if (equals == std::string::npos || std::filesystem::exists(text, error))
+    return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+EngineOptions engineOptions(const ServeFlags &flags) {
+  EngineOptions options;
+  options.level = flags.level;
+  options.threads = flags.threads;
+  options.context = flags.context;
+  options.sequences = flags.sequences;
+  options.stepTokens = flags.stepTokens ? flags.stepTokens : kStepTokens;
+  options.chunkTokens = flags.chunkTokens ? flags.chunkTokens : kChunkTokens;
+  options.verifyChecksums = flags.verify;
+  if (flags.kvMebibytes)
+    options.kvBytes = std::uint64_t(flags.kvMebibytes) << 20;
+  else if (auto available = availableMemoryBytes())
+    options.kvBytes = *available / 2 / flags.models.size();
+  return options;
+}
+
+void say(bool json, const std::string &message) {
+  if (json)
+    std::fprintf(stderr, "%s\n", serve::messageJson(message).c_str());
+  else
+    std::fprintf(stderr, "ingot: %s\n", message.c_str());
+}
+
+} // namespace
+
+Status serve(const ServeFlags &flags) {
+  serve::ServerOptions options;
+  if (!flags.apiKeyFile.empty()) {
+    INGOT_ASSIGN_OR_RETURN(std::string text, readAll(flags.apiKeyFile));
+    auto keys = serve::readApiKeys(text);
+    if (!keys)
+      return keys.status().withContext(flags.apiKeyFile);
+    options.keys = std::move(*keys);
+  }
+  EngineOptions wanted = engineOptions(flags);
+  std::vector<std::unique_ptr<serve::ServedModel>> models;
+  for (const std::string &each : flags.models) {
+    NamedPath named = splitName(each);
+    INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                           Engine::open(named.path, wanted));
+    std::string memory = engine->contract().describe();
+    INGOT_ASSIGN_OR_RETURN(
+        std::unique_ptr<serve::ServedModel> model,
+        serve::EngineModel::create(std::move(engine), named.name));
+    say(flags.logJson, "model \"" + model->card().id + "\": " + named.path +
+                           ", context " +
+                           std::to_string(model->card().context) + ", batch " +
+                           std::to_string(model->card().sequences));
+    if (!flags.logJson)
+      std::fprintf(stderr, "%s", memory.c_str());
+    models.push_back(std::move(model));
+  }
+
+  options.http.host = flags.host;
+  options.http.port = std::uint16_t(flags.port);
+  options.http.maxConnections = std::size_t(flags.maxConnections);
+  options.http.maxBodyBytes = std::uint64_t(flags.maxBodyKibibytes) << 10;
+  options.http.handleSignals = true;
+  options.requestsPerMinute = flags.rateLimit;
+  options.maxQueue = flags.maxQueue;
+  options.drainTimeout = std::chrono::seconds(flags.drainSeconds);
+  options.stallTimeout = std::chrono::seconds(flags.stallSeconds);
+  bool json = flags.logJson;
+  options.onRecord = [json](const serve::RequestRecord &record) {
+    std::string line = json ? serve::logJson(record) : serve::logLine(record);
+    std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  options.onMessage = [json](const std::string &message) {
+    say(json, message);
+  };
+  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<serve::Server> server,
+                         serve::Server::create(std::move(models), options));
+  bool isLocal = flags.host == "127.0.0.1" || flags.host == "localhost" ||
+                 flags.host == "::1";
+  if (!isLocal && options.keys.empty())
+    say(json, "note: anyone who reaches " + flags.host +
+                  " may ask; --api-key-file limits that");
+  say(json, "listening on http://" + flags.host + ":" +
+                std::to_string(server->port()));
+  if (!server->run()) {
+    say(json, "interrupted: ended at once");
+    std::fflush(nullptr);
+    std::_Exit(130);
+  }
+  say(json, "done");
+  return Status::ok();
+}
+
+} // namespace ingot::cli

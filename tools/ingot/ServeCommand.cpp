@@ -6,6 +6,7 @@
 #include "runtime/memory/AvailableMemory.h"
 #include "runtime/serve/EngineModel.h"
 #include "runtime/serve/Server.h"
+#include "tools/text/InputText.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -58,7 +59,7 @@ void say(bool json, const std::string &message) {
 Status serve(const ServeFlags &flags) {
   serve::ServerOptions options;
   if (!flags.apiKeyFile.empty()) {
-    INGOT_ASSIGN_OR_RETURN(std::string text, readAll(flags.apiKeyFile));
+    INGOT_ASSIGN_OR_RETURN(std::string text, readText(flags.apiKeyFile));
     auto keys = serve::readApiKeys(text);
     if (!keys)
       return keys.status().withContext(flags.apiKeyFile);

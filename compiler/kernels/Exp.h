@@ -33,14 +33,21 @@ static inline float powerHalf(float n, bool upper) {
   return result;
 }
 
-// e^x. Below -87.33654 zero, above 88.72283 infinity, NaN stays NaN; elsewhere
-// within 1 ulp.
+// 2^n of a whole n in [-126, 127], by the same means.
+static inline float powerOf(float n) {
+  int32_t bits;
+  float shifted = n + 12582912.0f;
+  __builtin_memcpy(&bits, &shifted, 4);
+  uint32_t power = (static_cast<uint32_t>(bits) - 0x4b400000u + 127u) << 23;
+  float result;
+  __builtin_memcpy(&result, &power, 4);
+  return result;
+}
+
+// e^(y - n ln 2), for |y - n ln 2| <= ln 2 / 2.
 template <typename Real>
-static inline __attribute__((always_inline)) Real expLaw(Real x) {
-  auto low = x < Real(-87.33654f);
-  auto high = x > Real(88.72283f);
-  Real y = select(low, Real(-87.33654f), select(high, Real(88.72283f), x));
-  Real n = roundEvenOf(y * Real(0x1.715476p+0f));
+static inline __attribute__((always_inline)) Real expPolynomial(Real y,
+                                                                Real n) {
   Real r = fmaOf(n, Real(-0x1.62e430p-1f), y);
   r = fmaOf(n, Real(0x1.05c610p-29f), r);
   Real p = fmaOf(r, Real(0x1.6a23d0p-10f), Real(0x1.123a20p-7f));
@@ -49,8 +56,30 @@ static inline __attribute__((always_inline)) Real expLaw(Real x) {
   p = fmaOf(p, r, Real(0x1.fffffcp-2f));
   p = fmaOf(p, r, Real(1.0f));
   p = fmaOf(p, r, Real(1.0f));
+  return p;
+}
+
+// e^x. Below -87.33654 zero, above 88.72283 infinity, NaN stays NaN; elsewhere
+// within 1 ulp.
+template <typename Real>
+static inline __attribute__((always_inline)) Real expLaw(Real x) {
+  auto low = x < Real(-87.33654f);
+  auto high = x > Real(88.72283f);
+  Real y = select(low, Real(-87.33654f), select(high, Real(88.72283f), x));
+  Real n = roundEvenOf(y * Real(0x1.715476p+0f));
+  Real p = expPolynomial(y, n);
   Real result = (p * powerHalf(n, false)) * powerHalf(n, true);
   return select(low, Real(0.0f), select(high, Real(__builtin_inff()), result));
+}
+
+// expLaw of an x that is not above zero, or NaN: there 2^n is one factor.
+template <typename Real>
+static inline __attribute__((always_inline)) Real expOfNegative(Real x) {
+  auto low = x < Real(-87.33654f);
+  Real y = select(low, Real(-87.33654f), x);
+  Real n = roundEvenOf(y * Real(0x1.715476p+0f));
+  Real result = expPolynomial(y, n) * powerOf(n);
+  return select(low, Real(0.0f), result);
 }
 
 // x / (1 + e^-x)

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/cpu/KernelEntry.h"
 #include "compiler/codegen/cpu/KernelLimits.h"
+#include "compiler/kernels/cpu/LinearBlock.h"
 
 namespace ingot::codegen {
 namespace {
@@ -23,6 +24,9 @@ Result<std::vector<KernelVariant>> linearVariants(const KernelConfig &config) {
     INGOT_ASSIGN_OR_RETURN(KernelEntry entry,
                            kernelEntry("linear", variant.constants));
     variant.name = entry.name;
+    if (entry.source == "LinearInteger")
+      variant.scratchBytes = static_cast<std::uint32_t>(
+          kernels::linearScratchBytes(static_cast<std::int32_t>(first)));
     variants.push_back(std::move(variant));
   }
   return variants;

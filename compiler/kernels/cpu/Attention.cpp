@@ -87,8 +87,8 @@ INGOT_INLINE BlockSums softmaxBlock(float *scores, int32_t low, int32_t high) {
   VecF s1 = select((lane1 >= splat(low)) & (lane1 < splat(high)),
                    load(scores + kLanes), nothing);
   const float maximum = maxLanes(greater(s0, s1));
-  const VecF p0 = expLaw(s0 - splat(maximum));
-  const VecF p1 = expLaw(s1 - splat(maximum));
+  const VecF p0 = expOfNegative(s0 - splat(maximum));
+  const VecF p1 = expOfNegative(s1 - splat(maximum));
   store(scores, p0);
   store(scores + kLanes, p1);
   return {maximum, sumLanes(p0 + p1)};
@@ -164,7 +164,7 @@ INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
       factors[2 * q + 1] = sums[q].maximum - maximum;
       sums[q].maximum = maximum;
     }
-    store(factors, expLaw(load(factors)));
+    store(factors, expOfNegative(load(factors)));
     INGOT_NO_UNROLL for (int q = 0; q < Queries; ++q) {
       if (low[q] >= high[q])
         continue;

@@ -23,6 +23,42 @@ constexpr int64_t activationBytes(WeightCode code) {
   return code == WeightCode::I8 ? 2 : 1;
 }
 
+// Where many tokens share a tile, its weights are first laid out as the dot
+// products read them, 64 bytes a step of K:
+//   int8  pairs of 16 bits with the offset taken out, even elements of four
+//         before odd ones
+//   int4  four codes of a byte each
+constexpr int preparedSteps(WeightCode code) {
+  return code == WeightCode::I8 ? 16 : 8;
+}
+// Bytes of 32 elements of K.
+constexpr int64_t preparedBytes(WeightCode code) {
+  return 64 * preparedSteps(code);
+}
+
+// Prepares 32 elements of K of one tile. With `minimum`, codes have no offset.
+template <WeightCode Code>
+INGOT_INLINE void prepareBlock(uint8_t *to, const uint8_t *codes,
+                               bool minimum) {
+  if constexpr (Code == WeightCode::I8) {
+    typedef int16_t Shorts __attribute__((ext_vector_type(32)));
+    const Shorts offset = (Shorts)(int16_t)(minimum ? 0 : 128);
+    INGOT_UNROLL for (int quad = 0; quad < 8; ++quad) {
+      const VecI w = loadAs<VecI>(codes + 64 * quad);
+      const VecI even = w & 0x00ff00ff;
+      const VecI odd = (VecI)((VecU)w >> 8) & 0x00ff00ff;
+      storeAs(to + 128 * quad, (Shorts)even - offset);
+      storeAs(to + 128 * quad + 64, (Shorts)odd - offset);
+    }
+  } else {
+    INGOT_UNROLL for (int eight = 0; eight < 4; ++eight) {
+      const VecI w = loadAs<VecI>(codes + 64 * eight);
+      storeAs(to + 128 * eight, w & 0x0f0f0f0f);
+      storeAs(to + 128 * eight + 64, (w >> 4) & 0x0f0f0f0f);
+    }
+  }
+}
+
 INGOT_INLINE int32_t loadWord(const uint8_t *from) {
   int32_t word;
   __builtin_memcpy(&word, from, 4);
@@ -58,6 +94,9 @@ INGOT_INLINE VecI dotPairs(VecI sum, VecI weights, VecI x) {
 // Tokens that one pass over a tile serves: the sums of 8 tokens hide the latency
 // of the dot products.
 inline constexpr int kManyTokens = 8;
+
+// Tokens that share a pass over prepared weights.
+inline constexpr int kPreparedTokens = 8;
 
 template <int Tokens> struct TileSums {
   VecI lanes[Tokens];
@@ -95,9 +134,28 @@ INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
   }
 }
 
+// The same over prepared weights (prepareBlock). `First`: sums begin here.
+template <WeightCode Code, bool First, int Tokens>
+INGOT_INLINE void addPrepared(TileSums<Tokens> &sums, const uint8_t *weights,
+                              const uint8_t *const *x, int64_t at) {
+  if constexpr (First)
+    sums.clear();
+  INGOT_UNROLL for (int step = 0; step < preparedSteps(Code); ++step) {
+    const VecI w = loadAs<VecI>(weights + 64 * step);
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
+      const VecI four =
+          splat(loadWord(x[t] + activationBytes(Code) * at + 4 * step));
+      sums.lanes[t] = Code == WeightCode::I8 ? dotPairs(sums.lanes[t], w, four)
+                                             : dotBytes(sums.lanes[t], w, four);
+    }
+  }
+}
+
 #else // 256-bit halves
 
 inline constexpr int kManyTokens = 4;
+
+inline constexpr int kPreparedTokens = 4;
 
 // Ends a step: sums stay in registers and nothing that follows starts early.
 // Without it the optimiser adds up the products of many steps first and spills
@@ -168,6 +226,43 @@ INGOT_INLINE void addBlock(TileSums<Tokens> &sums, const uint8_t *codes,
     INGOT_UNROLL for (int t = 0; t < Tokens; ++t)
         INGOT_UNROLL for (int h = 0; h < 2; ++h) sums.half[t][h] =
         _mm256_add_epi32(sums.half[t][h], _mm256_madd_epi16(pairs[t][h], ones));
+  }
+}
+
+// The same over prepared weights (prepareBlock). `First`: sums begin here.
+template <WeightCode Code, bool First, int Tokens>
+INGOT_INLINE void addPrepared(TileSums<Tokens> &sums, const uint8_t *weights,
+                              const uint8_t *const *x, int64_t at) {
+  constexpr bool wide = Code == WeightCode::I8;
+  __m256i own[Tokens][2]; // of 16 bits, for int4
+  auto &into = wide ? sums.half : own;
+  INGOT_UNROLL for (int step = 0; step < preparedSteps(Code); ++step) {
+    __m256i w[2];
+    INGOT_UNROLL for (int h = 0; h < 2; ++h) w[h] =
+        loadAs<__m256i>(weights + 64 * step + 32 * h);
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
+      const __m256i four = _mm256_set1_epi32(
+          loadWord(x[t] + activationBytes(Code) * at + 4 * step));
+      INGOT_UNROLL for (int h = 0; h < 2; ++h) {
+        if (step == 0 && (!wide || First))
+          into[t][h] = wide ? _mm256_madd_epi16(w[h], four)
+                            : _mm256_maddubs_epi16(w[h], four);
+        else
+          into[t][h] =
+              wide ? _mm256_add_epi32(into[t][h], _mm256_madd_epi16(w[h], four))
+                   : _mm256_add_epi16(into[t][h],
+                                      _mm256_maddubs_epi16(w[h], four));
+      }
+    }
+    endStep(into);
+  }
+  if constexpr (!wide) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t)
+        INGOT_UNROLL for (int h = 0; h < 2; ++h) {
+      const __m256i sum = _mm256_madd_epi16(own[t][h], ones);
+      sums.half[t][h] = First ? sum : _mm256_add_epi32(sums.half[t][h], sum);
+    }
   }
 }
 

@@ -2,7 +2,9 @@
 // are taken a block at a time, so that activations stay in the second-level
 // cache while the tiles stream, and within a block a register tile of tokens
 // shares each load of weights. `tokens` is the smallest count that the variant
-// serves: 1 streams weights from memory for single tokens.
+// serves: 1 streams weights from memory for single tokens; the largest first
+// lays a stretch of a tile's weights out in scratch, so that what a weight costs
+// besides its products is paid once for the block of tokens.
 #include "compiler/kernels/cpu/IntegerDot.h"
 #include "compiler/kernels/cpu/LinearBlock.h"
 #include "compiler/kernels/cpu/LinearOutput.h"
@@ -73,6 +75,129 @@ INGOT_INLINE void multiplyTile(const abi::LinearParams &params, Tile tile,
   storeOutputs(params, tileIndex, token, total, Tokens);
 }
 
+// What the scratch of the variant for many tokens holds.
+namespace {
+struct Stretch {
+  uint8_t *weights; // prepared, as many blocks of 32 as the stretch has
+  float *scales;    // [groups][16]
+  float *mins;      // [groups][16]
+  VecF *totals;     // [tokens of a block]
+};
+} // namespace
+
+INGOT_INLINE Stretch stretchIn(void *scratch) {
+  auto *bytes = static_cast<uint8_t *>(scratch);
+  Stretch stretch;
+  stretch.weights = bytes;
+  stretch.scales = reinterpret_cast<float *>(bytes + kStretchWeightBytes);
+  stretch.mins = stretch.scales + kStretchGroups * kLanes;
+  stretch.totals =
+      reinterpret_cast<VecF *>(stretch.mins + kStretchGroups * kLanes);
+  return stretch;
+}
+
+// Adds the elements [begin, end) of K to the totals of tokens [token, token +
+// Tokens), or, with `begin` 0, starts them.
+template <WeightCode Code, int Tokens>
+INGOT_INLINE void multiplyStretch(const abi::LinearParams &params,
+                                  const Stretch &stretch, VecF *totals,
+                                  int32_t token, int64_t begin, int64_t end,
+                                  int32_t group, bool minimum) {
+  // Where the scales and sums of the group are in each row.
+  int64_t scaleAt = params.quantized.scalesOffset + 4 * (begin / group);
+  int64_t sumAt = params.quantized.sumsOffset + 4 * (begin / group);
+  const uint8_t *rows[Tokens];
+  INGOT_UNROLL for (int t = 0; t < Tokens; ++t) rows[t] =
+      params.quantized.data + (token + t) * params.quantized.rowBytes;
+  if (begin == 0)
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) totals[t] = splat(0.0f);
+  const uint8_t *weights = stretch.weights;
+  int64_t at = begin;
+  INGOT_NO_UNROLL for (int64_t g = 0; at < end; ++g) {
+    TileSums<Tokens> sums;
+    const int64_t groupEnd = at + group < end ? at + group : end;
+    addPrepared<Code, true>(sums, weights, rows, at);
+    INGOT_NO_UNROLL for (at += 32, weights += preparedBytes(Code);
+                         at < groupEnd;
+                         at += 32, weights += preparedBytes(Code))
+        addPrepared<Code, false>(sums, weights, rows, at);
+    const VecF weightScale = load(stretch.scales + g * kLanes);
+    INGOT_UNROLL for (int t = 0; t < Tokens; ++t) {
+      const float scale =
+          __builtin_bit_cast(float, loadWord(rows[t] + scaleAt));
+      VecI dot = sums.of(t);
+      if (Code == WeightCode::I4 && !minimum)
+        dot -= splat(loadWord(rows[t] + sumAt)) << 3;
+      VecF total = totals[t];
+      total = fmaOf(toFloat(dot), weightScale * splat(scale), total);
+      if (minimum) {
+        const int32_t sum = loadWord(rows[t] + sumAt);
+        total = fmaOf(load(stretch.mins + g * kLanes),
+                      splat(scale) * toFloat(splat(sum)), total);
+      }
+      totals[t] = total;
+    }
+    // Without this the optimiser keeps a pointer to each token's scale and sum and
+    // runs out of registers.
+    scaleAt += 4;
+    sumAt += 4;
+    asm volatile("" : "+r"(scaleAt), "+r"(sumAt));
+  }
+}
+
+// Tokens [blockStart, blockEnd) against one tile, a stretch of K after another.
+template <WeightCode Code>
+INGOT_INLINE void multiplyPrepared(const abi::LinearParams &params, Tile tile,
+                                   const Stretch &stretch, int32_t tileIndex,
+                                   int32_t blockStart, int32_t blockEnd,
+                                   int32_t group, bool minimum) {
+  const int64_t paddedK = roundUp(params.k, 32);
+  const int64_t length = stretchElements(group);
+  for (int64_t begin = 0; begin < paddedK; begin += length) {
+    const int64_t end = begin + length < paddedK ? begin + length : paddedK;
+    uint8_t *to = stretch.weights;
+    for (int64_t at = begin; at < end; at += 32) {
+      prepareBlock<Code>(to, tile.codes, minimum);
+      tile.codes += tileBytes(Code, 32);
+      to += preparedBytes(Code);
+    }
+    for (int64_t g = 0; begin + g * group < end; ++g) {
+      store(stretch.scales + g * kLanes, widen(loadAs<VecH>(tile.scales)));
+      tile.scales += kLanes;
+      if (minimum) {
+        store(stretch.mins + g * kLanes, widen(loadAs<VecH>(tile.mins)));
+        tile.mins += kLanes;
+      }
+    }
+    // The codes that follow are asked for while these are multiplied, a part with
+    // each register tile of tokens; and outputs are stored with the tile, for both
+    // wait for memory and neither should wait alone.
+    const int64_t ahead = roundUp((end - begin) * (tileBytes(Code, 32) / 32) *
+                                      kPreparedTokens / (blockEnd - blockStart),
+                                  64);
+    const uint8_t *next = tile.codes;
+    const bool last = end == paddedK;
+    int32_t token = blockStart;
+    VecF *totals = stretch.totals;
+    for (; token + kPreparedTokens <= blockEnd;
+         token += kPreparedTokens, totals += kPreparedTokens) {
+      INGOT_NO_UNROLL for (int64_t line = 0; line < ahead; line += 64)
+          __builtin_prefetch(next + line);
+      next += ahead;
+      multiplyStretch<Code, kPreparedTokens>(params, stretch, totals, token,
+                                             begin, end, group, minimum);
+      if (last)
+        storeOutputs(params, tileIndex, token, totals, kPreparedTokens);
+    }
+    for (; token < blockEnd; ++token, ++totals) {
+      multiplyStretch<Code, 1>(params, stretch, totals, token, begin, end,
+                               group, minimum);
+      if (last)
+        storeOutputs(params, tileIndex, token, totals, 1);
+    }
+  }
+}
+
 template <WeightCode Code>
 INGOT_INLINE void linear(const abi::LinearParams *given,
                          const abi::Slice *slice, int32_t group,
@@ -93,22 +218,22 @@ INGOT_INLINE void linear(const abi::LinearParams *given,
       tile.scales = params.weights.scales + index * groups * kLanes;
       tile.mins =
           minimum ? params.weights.mins + index * groups * kLanes : nullptr;
-      int32_t token = blockStart;
-      if (tokens == 1) {
-        for (; token < blockEnd; ++token)
-          multiplyTile<Code, 1, true>(params, tile, index, token, group,
-                                      minimum);
+      if (tokens >= kManyTokensFrom) {
+        multiplyPrepared<Code>(params, tile, stretchIn(slice->scratch), index,
+                               blockStart, blockEnd, group, minimum);
         continue;
       }
-      for (; token + kManyTokens <= blockEnd; token += kManyTokens)
-        multiplyTile<Code, kManyTokens, false>(params, tile, index, token,
-                                               group, minimum);
-      for (; token + 2 <= blockEnd; token += 2)
-        multiplyTile<Code, 2, false>(params, tile, index, token, group,
-                                     minimum);
-      if (token < blockEnd)
-        multiplyTile<Code, 1, false>(params, tile, index, token, group,
-                                     minimum);
+      int32_t token = blockStart;
+      if (tokens > 1) {
+        for (; token + kManyTokens <= blockEnd; token += kManyTokens)
+          multiplyTile<Code, kManyTokens, false>(params, tile, index, token,
+                                                 group, minimum);
+        for (; token + 2 <= blockEnd; token += 2)
+          multiplyTile<Code, 2, false>(params, tile, index, token, group,
+                                       minimum);
+      }
+      for (; token < blockEnd; ++token)
+        multiplyTile<Code, 1, true>(params, tile, index, token, group, minimum);
     }
   }
 }

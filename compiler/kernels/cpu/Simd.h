@@ -104,6 +104,11 @@ INGOT_INLINE VecF powerHalf(VecF n, bool upper) {
   VecI exponent = upper ? whole - half : half;
   return (VecF)((exponent + splat(127)) << 23);
 }
+// 2^n of a whole n in [-126, 127] (see Exp.h).
+INGOT_INLINE VecF powerOf(VecF n) {
+  return (VecF)(((VecI)(n + splat(12582912.0f)) - splat(0x4b400000 - 127))
+                << 23);
+}
 
 // Pairwise over the lanes: l + l+8, l + l+4, l + l+2, l + l+1.
 INGOT_INLINE float sumLanes(VecF x) {

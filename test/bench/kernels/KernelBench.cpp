@@ -345,7 +345,7 @@ int main(int argc, char **argv) {
               limits.floats * 1e-9, limits.bandwidth1 * 1e-9,
               limits.bandwidth2 * 1e-9);
   benchLinear(*level, "i8", 32, limits, filter);
-  benchLinear(*level, "i8", 128, limits, filter);
+  benchLinear(*level, "i8", 64, limits, filter);
   benchLinear(*level, "i4", 32, limits, filter);
   benchLinear(*level, "i4", 128, limits, filter);
   benchLinear(*level, "f16", 0, limits, filter);

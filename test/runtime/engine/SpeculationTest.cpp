@@ -36,6 +36,26 @@ enum class Mode {
 constexpr Mode kModes[] = {Mode::Ngram, Mode::Draft,   Mode::Twin,
                            Mode::Wrong, Mode::Garbage, Mode::Erratic};
 
+const char *nameOf(Mode mode) {
+  switch (mode) {
+  case Mode::Plain:
+    return "plain";
+  case Mode::Ngram:
+    return "ngram";
+  case Mode::Draft:
+    return "draft";
+  case Mode::Twin:
+    return "twin";
+  case Mode::Wrong:
+    return "wrong";
+  case Mode::Garbage:
+    return "garbage";
+  case Mode::Erratic:
+    return "erratic";
+  }
+  return "unknown";
+}
+
 // What a copy of a request said, to the last bit.
 struct Said {
   std::vector<std::int32_t> tokens;
@@ -462,10 +482,7 @@ TEST_P(SpeculationTest, rejectedRowsAreNoPrefix) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, SpeculationTest, ::testing::ValuesIn(kModes),
                          [](const auto &info) {
-                           const char *names[] = {"plain",  "ngram", "draft",
-                                                  "twin",   "wrong", "garbage",
-                                                  "erratic"};
-                           return std::string(names[int(info.param)]);
+                           return std::string(nameOf(info.param));
                          });
 
 // A draft of four that always stands: five tokens a step. The counts say so.

@@ -146,7 +146,13 @@ TEST(ApiTest, neutralAndExtremeValuesPass) {
         "\"response_format\": {\"type\": \"text\"}"}) {
     EXPECT_EQ(server.complete(std::string(", ") + fields).status, 200)
         << fields;
-    EXPECT_EQ(server.chat(std::string(", ") + fields).status, 200) << fields;
+    // A chat answer goes on to the end of the context where nothing ends it.
+    std::string length =
+        std::string(fields).find("max_tokens") == std::string::npos
+            ? ", \"max_tokens\": 3"
+            : "";
+    EXPECT_EQ(server.chat(std::string(", ") + fields + length).status, 200)
+        << fields;
   }
   for (const char *fields :
        {"\"tools\": null", "\"tool_choice\": \"none\"", "\"store\": false",
@@ -222,7 +228,8 @@ TEST(ApiTest, promptsOfEveryShape) {
   };
   auto texts = [&](const char *prompt) {
     std::vector<std::string> list;
-    for (const Json &choice : ask(prompt).json()["choices"])
+    Json body = ask(prompt).json();
+    for (const Json &choice : body["choices"])
       list.push_back(choice["text"]);
     return list;
   };

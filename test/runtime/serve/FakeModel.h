@@ -20,7 +20,7 @@ namespace ingot::test {
 struct FakeEngineState {
   std::atomic<bool> isHeld{false}; // steps produce nothing
   std::atomic<bool> failsNext{false};
-  std::atomic<int> stepMicros{200};
+  std::atomic<int> stepMicros{0};
   std::atomic<int> tokensPerStep{1};
   std::atomic<int> active{0}, submitted{0}, cancelled{0}, finished{0};
   std::atomic<int> steps{0};
@@ -79,8 +79,8 @@ public:
   bool isIdle() const override { return active_.empty(); }
 
   Status step() override {
-    std::this_thread::sleep_for(
-        std::chrono::microseconds(state_->stepMicros.load()));
+    if (int micros = state_->isHeld ? 500 : state_->stepMicros.load())
+      std::this_thread::sleep_for(std::chrono::microseconds(micros));
     ++state_->steps;
     if (state_->failsNext.exchange(false))
       return Status::internal("the fake engine was told to fail");

@@ -56,6 +56,10 @@ const char *nameOf(Mode mode) {
   return "unknown";
 }
 
+std::ostream &operator<<(std::ostream &out, Mode mode) {
+  return out << nameOf(mode);
+}
+
 // What a copy of a request said, to the last bit.
 struct Said {
   std::vector<std::int32_t> tokens;
@@ -446,6 +450,7 @@ TEST_P(SpeculationTest, rejectedRowsAreNoPrefix) {
   Harness harness(GetParam());
   TokenRequest first;
   first.prompt = {1, 2, 3, 1, 2, 3, 1, 2};
+  first.sampling.seed = 1;
   first.sampling.temperature = 0;
   first.sampling.logprobs = 2;
   first.ignoreEos = true;
@@ -517,6 +522,7 @@ TEST(SpeculationCountsTest, stepsFall) {
 TEST(SpeculationCountsTest, endsWithinADraft) {
   TokenRequest wanted;
   wanted.prompt = {4, 2, 3};
+  wanted.sampling.seed = 1;
   wanted.sampling.temperature = 0;
   wanted.ignoreEos = true;
   wanted.maxTokens = 30;

@@ -87,15 +87,15 @@ public:
         std::int32_t position = sequence.firstPosition + r;
         if (std::size_t(position / size) >= table.size())
           return Status::internal("position without a block");
-        std::int64_t slot =
-            std::int64_t(table[std::size_t(position / size)]) * size +
-            position % size;
-        if (slot >= std::ssize(slots_))
-          slots_.resize(std::size_t(slot) + 1, -1);
+        // In the block's own bytes, so that it goes where the block goes.
+        auto *place = reinterpret_cast<std::int32_t *>(
+                          cache.base(0) +
+                          std::uint64_t(table[std::size_t(position / size)]) *
+                              cache.geometry(0).blockBytes()) +
+                      position % size;
         if (r >= 0)
-          slots_[std::size_t(slot)] =
-              plan.tokens[std::size_t(sequence.firstRow + r)];
-        seen.push_back(slots_[std::size_t(slot)]);
+          *place = plan.tokens[std::size_t(sequence.firstRow + r)];
+        seen.push_back(*place);
         if (r >= 0 && logit < plan.logitRows.size() &&
             plan.logitRows[logit] == sequence.firstRow + r) {
           rows_.push_back(logitsAfter(seen));
@@ -131,7 +131,6 @@ private:
 
   FakeModelOptions options_;
   StepLimits limits_;
-  std::vector<std::int32_t> slots_; // the token in each place of the cache
   std::vector<std::vector<float>> rows_;
 };
 

@@ -31,7 +31,7 @@ EngineModel::chatIds(const ChatRequest &request) const {
   INGOT_ASSIGN_OR_RETURN(
       Rendered rendered,
       renderChat(*engine_->templates(), *engine_->tokenizer(), request));
-  return encodeChat(*engine_->tokenizer(), rendered);
+  return encodeChat(*engine_->tokenizer(), rendered, request.userText);
 }
 
 } // namespace ingot::serve

@@ -156,6 +156,7 @@ Status Engine::start(const EngineOptions &options) {
   CoreOptions coreOptions;
   coreOptions.context = contract_.context;
   coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.stallFactor = options.stallFactor;
   coreOptions.mixedPromptTokens = options.mixedPromptTokens;
   coreOptions.maxWaiting = options.maxWaiting;
   coreOptions.policy = options.policy;

@@ -43,8 +43,10 @@ struct EngineOptions {
   std::int32_t chunkTokens = 0; // prompt rows of one sequence in a step; 0: all
   std::int32_t logitRows = 0;   // rows of logits of a step; 0: `sequences`
   std::uint64_t kvBytes = 0;    // budget for state; 0: what the above need
-  std::int32_t mixedPromptTokens = 0; // prompt rows beside decoding; 0: all
-  std::int32_t maxWaiting = 0;        // sequences that may wait; 0: no limit
+  // As in CoreOptions: what prompts may cost those that decode.
+  double stallFactor = CoreOptions().stallFactor;
+  std::int32_t mixedPromptTokens = 0;
+  std::int32_t maxWaiting = 0; // sequences that may wait; 0: no limit
   SchedulePolicy policy;
   bool checkInvariants = false; // after each step (tests)
   bool verifyChecksums = false;

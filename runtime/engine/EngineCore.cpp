@@ -42,7 +42,6 @@ EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
   capacity_.maxSequences = limits.maxSequences;
   capacity_.maxLogitRows = limits.maxLogitRows;
   capacity_.chunkTokens = options_.chunkTokens;
-  capacity_.mixedPromptTokens = options_.mixedPromptTokens;
   for (std::size_t g = 0; g < cache.numGroups(); ++g)
     capacity_.groups.push_back({cache.allocator(g).numBlocks(),
                                 cache.geometry(g).blockTokens,
@@ -444,6 +443,21 @@ void EngineCore::preempt(Request &request) {
   ++totals_.preemptions;
 }
 
+// What the next step's prompts may cost those that decode; 0: anything.
+std::int32_t EngineCore::promptRowsBesideDecoding() const {
+  std::int32_t most = options_.mixedPromptTokens;
+  if (options_.stallFactor <= 0)
+    return most;
+  auto decodes = std::count_if(
+      requests_.begin(), requests_.end(), [](const auto &request) {
+        return request->isRunning &&
+               request->numComputed + 1 == std::int32_t(request->tokens.size());
+      });
+  std::int32_t rows =
+      stepCost_.promptRows(std::int32_t(decodes), options_.stallFactor);
+  return most > 0 ? std::min(most, rows) : rows;
+}
+
 // Asks policy for a step, and preempts at its word until there is one.
 Result<ScheduleResult> EngineCore::schedule() {
   CachePolicyView view(*this);
@@ -474,6 +488,7 @@ Result<ScheduleResult> EngineCore::schedule() {
       state.client = client->second;
       states.push_back(state);
     }
+    capacity_.mixedPromptTokens = promptRowsBesideDecoding();
     for (std::size_t g = 0; g < cache_.numGroups(); ++g)
       capacity_.groups[g].available = cache_.allocator(g).numAvailable();
     ScheduleResult scheduled =
@@ -591,12 +606,14 @@ Status EngineCore::step() {
     propose();
   INGOT_ASSIGN_OR_RETURN(ScheduleResult scheduled, schedule());
   Status status = reserve(scheduled);
+  auto launched = Request::Clock::now();
   if (status.isOk())
     status = executor_.run(scheduled.plan, cache_);
   if (!status) {
     release(scheduled);
     return status;
   }
+  stepCost_.observe(scheduled.plan.numRows(), secondsSince(launched));
   ++counters_.steps;
   latestPlan_ = scheduled.plan;
   commit(scheduled, start);

@@ -9,6 +9,7 @@
 #include "runtime/sample/Sampler.h"
 #include "runtime/schedule/ClientService.h"
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/schedule/StepCost.h"
 #include "runtime/speculate/Speculator.h"
 #include "runtime/support/Status.h"
 
@@ -66,7 +67,10 @@ struct ScoreRequest {
 struct CoreOptions {
   std::int32_t context = 0;     // longest prompt and output together
   std::int32_t chunkTokens = 0; // most prompt rows of a sequence in a step
-  // Most prompt rows of a step that also decodes; 0: no limit of its own.
+  // A step that decodes takes prompt rows only so far that it is expected to
+  // last at most this many times as long as without; 0: no limit.
+  double stallFactor = 1.8;
+  // And at most this many; 0: no limit of its own.
   std::int32_t mixedPromptTokens = 0;
   std::int32_t maxWaiting = 0; // sequences that may wait; 0: no limit
   SchedulePolicy policy;
@@ -128,6 +132,7 @@ private:
   bool finishThoseWithoutTokens();
   void propose();
   Result<ScheduleResult> schedule();
+  std::int32_t promptRowsBesideDecoding() const;
   void preempt(Request &request);
   Status reserve(const ScheduleResult &scheduled);
   void release(const ScheduleResult &scheduled);
@@ -158,6 +163,7 @@ private:
   std::list<std::unique_ptr<Request>> requests_; // in order of arrival
   RequestId nextId_ = 1;
   ClientService service_;
+  StepCost stepCost_;
   Counters counters_;
   EngineMetrics totals_; // what is counted from the start
   StepPlan latestPlan_;

@@ -8,7 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -89,7 +90,7 @@ protected:
         sampling.logitBias.emplace_back(i * 7 + index % 7, double(i * 3) - 2);
     if (random() % 2)
       sampling.logprobs = std::int32_t(random() % 5);
-    made.maxTokens = 1 + std::int64_t(random() % 40);
+    made.maxTokens = 1 + std::int64_t(random() % 64);
     made.ignoreEos = random() % 2;
     if (random() % 4 == 0)
       made.stop = {"e", "zz"};
@@ -123,8 +124,10 @@ protected:
 
   // Each request alone, its prompt computed whole.
   const std::vector<std::string> &expected() {
-    if (!expected_.empty())
-      return expected_;
+    static std::map<std::string, std::vector<std::string>> ofModels;
+    std::vector<std::string> &answers = ofModels[GetParam()];
+    if (!answers.empty())
+      return answers;
     auto engine = open({}, 1);
     for (unsigned index = 0; index < kRequests; ++index) {
       GenerateRequest made = make(*engine, index);
@@ -132,11 +135,11 @@ protected:
       std::vector<Said> said;
       submit(*engine, std::move(made), said);
       EXPECT_TRUE(engine->runUntilIdle().isOk());
-      expected_.push_back(said[0].bytes);
+      answers.push_back(said[0].bytes);
     }
-    EXPECT_GT(std::set<std::string>(expected_.begin(), expected_.end()).size(),
+    EXPECT_GT(std::set<std::string>(answers.begin(), answers.end()).size(),
               150u);
-    return expected_;
+    return answers;
   }
 
   // Requests begin..end of all, submitted in the order of a shuffle, some
@@ -167,7 +170,6 @@ protected:
   }
 
   std::string path_;
-  std::vector<std::string> expected_;
 };
 
 } // namespace
@@ -219,11 +221,12 @@ TEST_P(ServingExactnessTest, preempted) {
     options.sequences = 12;
     auto roomy = open(options, 5);
     ASSERT_TRUE(roomy);
-    options.kvBytes = roomy->contract().stateBytes() / 9;
+    options.kvBytes =
+        roomy->contract().stateBytes() / 72 * 7; // of 12 x 6 blocks
     auto engine = open(options, 5);
     ASSERT_TRUE(engine);
     expectTheSame(*engine, 7, 0, kRequests, reuse);
-    EXPECT_GT(engine->metrics().preemptions, 20u);
+    EXPECT_GT(engine->metrics().preemptions, 5u);
   }
 }
 

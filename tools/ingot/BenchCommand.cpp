@@ -100,6 +100,7 @@ Status bench(const BenchFlags &flags) {
                            std::to_string(context) + " tokens");
   options.context = std::int32_t(context);
   options.sequences = widest;
+  options.stallFactor = 0; // prompts first, whole
 
   // From nothing to the first token of a one-token prompt.
   auto start = Clock::now();

@@ -225,6 +225,20 @@ TEST(ServingTest, prefixesAreNotComputedAgain) {
   }
 }
 
+// Of a long shared beginning, a later request computes less than a tenth of the
+// rows that the first one did.
+TEST(ServingTest, aSharedBeginningCostsATenth) {
+  CoreHarness harness;
+  TokenRequest wanted = request(232, 2, 1);
+  harness.runOne(wanted);
+  std::uint64_t first = harness.core.counters().promptRows;
+  for (std::size_t i = 224; i < 232; ++i)
+    wanted.prompt[i] = std::int32_t((i * 3) % 40);
+  harness.runOne(wanted);
+  EXPECT_EQ(first, 232u);
+  EXPECT_EQ(harness.core.counters().promptRows - first, 8u);
+}
+
 // Log-probabilities of a prompt: every position once, as scoring has them,
 // whatever was cached and however often it was preempted.
 TEST(ServingTest, promptLogprobs) {

@@ -64,13 +64,12 @@ public:
 
   // Until all have ended, or `until`.
   void run(double until = 1e9) {
-    std::size_t next = 0;
     std::int64_t steps = 0;
-    while ((next < trace_.size() || !lives_.empty()) && now < until) {
-      if (lives_.empty() && trace_[next].time > now)
-        now = trace_[next].time;
-      for (; next < trace_.size() && trace_[next].time <= now; ++next)
-        arrive(next);
+    while ((next_ < trace_.size() || !lives_.empty()) && now < until) {
+      if (lives_.empty() && trace_[next_].time > now)
+        now = trace_[next_].time;
+      for (; next_ < trace_.size() && trace_[next_].time <= now; ++next_)
+        arrive(next_);
       step();
       ASSERT_FALSE(::testing::Test::HasFatalFailure());
       ASSERT_LT(++steps, 2000000) << "no end";
@@ -277,6 +276,7 @@ private:
   KvCache cache_;
   ScheduleCapacity capacity_;
   std::list<Life> lives_;
+  std::size_t next_ = 0; // to arrive
 
 public:
   ClientService service;
@@ -445,7 +445,7 @@ TEST(SimulationTest, priorityDoesNotStarve) {
     double aged = wait(10, client), never = wait(0, client);
     EXPECT_GT(aged, 10);
     EXPECT_LT(aged, 30);
-    EXPECT_GT(never, 60);
+    EXPECT_GT(never, 40); // the flood's last arrival
   }
 }
 

@@ -128,7 +128,7 @@ protected:
     std::vector<std::string> &answers = ofModels[GetParam()];
     if (!answers.empty())
       return answers;
-    auto engine = open({}, 1);
+    auto engine = open({}, 0);
     for (unsigned index = 0; index < kRequests; ++index) {
       GenerateRequest made = make(*engine, index);
       made.reusePrefix = false;
@@ -234,7 +234,7 @@ TEST_P(ServingExactnessTest, preempted) {
 TEST_P(ServingExactnessTest, forked) {
   EngineOptions options;
   options.sequences = 8;
-  auto alone = open({}, 1);
+  auto alone = open({}, 0);
   auto engine = open(options, 6);
   ASSERT_TRUE(alone && engine);
   std::vector<std::vector<Said>> said(40), expected(120);

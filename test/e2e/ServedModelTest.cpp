@@ -23,23 +23,29 @@ protected:
   }
 
   std::unique_ptr<Engine> open(std::int32_t sequences,
-                               std::uint64_t kvBytes = 0) {
+                               std::uint64_t kvBytes = 0,
+                               Speculation speculation = Speculation::None) {
     EngineOptions options;
     options.threads = 2;
     options.context = 512;
     options.sequences = sequences;
     options.chunkTokens = 16;
     options.kvBytes = kvBytes;
+    options.speculation = speculation;
+    if (speculation == Speculation::Draft)
+      options.draft = compiledModel("draft", "int8");
     auto engine = Engine::open(path_, options);
     EXPECT_TRUE(engine.isOk()) << engine.status().message();
     return std::move(engine).value();
   }
 
-  std::unique_ptr<RunningServer> serve(std::int32_t sequences,
-                                       std::uint64_t kvBytes = 0) {
+  std::unique_ptr<RunningServer>
+  serve(std::int32_t sequences, std::uint64_t kvBytes = 0,
+        Speculation speculation = Speculation::None) {
     std::vector<std::unique_ptr<serve::ServedModel>> models;
     models.push_back(std::move(
-        serve::EngineModel::create(open(sequences, kvBytes), "m").value()));
+        serve::EngineModel::create(open(sequences, kvBytes, speculation), "m")
+            .value()));
     return std::make_unique<RunningServer>(std::move(models),
                                            serve::ServerOptions());
   }
@@ -106,23 +112,29 @@ TEST_F(ServedModelTest, answersAreTheEnginesOwn) {
       alone.push_back(result->text);
     }
   }
-  auto server = serve(6);
-  for (bool stream : {false, true}) {
-    std::vector<std::string> together(n);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < n; ++i)
-      threads.emplace_back([&, i] {
-        TestResponse response =
-            server->post("/v1/completions", body(request(i), stream));
-        EXPECT_EQ(response.status, 200) << response.body;
-        together[i] = textOf(response, stream);
-      });
-    for (auto &thread : threads)
-      thread.join();
-    for (int i = 0; i < n; ++i)
-      EXPECT_EQ(together[i], alone[i]) << i;
+  for (Speculation speculation :
+       {Speculation::None, Speculation::Ngram, Speculation::Draft}) {
+    auto server = serve(6, 0, speculation);
+    for (bool stream : {false, true}) {
+      std::vector<std::string> together(n);
+      std::vector<std::thread> threads;
+      for (int i = 0; i < n; ++i)
+        threads.emplace_back([&, i] {
+          TestResponse response =
+              server->post("/v1/completions", body(request(i), stream));
+          EXPECT_EQ(response.status, 200) << response.body;
+          together[i] = textOf(response, stream);
+        });
+      for (auto &thread : threads)
+        thread.join();
+      for (int i = 0; i < n; ++i)
+        EXPECT_EQ(together[i], alone[i])
+            << i << ", speculation " << int(speculation);
+    }
+    EXPECT_EQ(metric(*server, "ingot_kv_cache_blocks_used"), 0);
+    EXPECT_EQ(metric(*server, "ingot_spec_decode_num_draft_tokens_total") > 0,
+              speculation != Speculation::None);
   }
-  EXPECT_EQ(metric(*server, "ingot_kv_cache_blocks_used"), 0);
 }
 
 // Clients that leave while their prompts wait, while they are being read, while

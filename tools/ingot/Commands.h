@@ -26,15 +26,20 @@ enum ExitCode {
 };
 int exitCode(const Status &status);
 
+struct SpeculationFlags {
+  std::string draft;     // path of a model that drafts
+  std::string speculate; // "ngram", or empty
+  std::optional<std::int32_t> draftTokens;
+  // Refuses flags that would have no effect.
+  Status apply(EngineOptions &options) const;
+};
+
 struct ModelFlags {
   std::string path;
   std::string level;
   int threads = 0;
   std::int32_t context = 0;
   bool verify = false;
-  std::string draft;     // path of a model that drafts
-  std::string speculate; // "ngram", or empty
-  std::optional<std::int32_t> draftTokens;
   EngineOptions engineOptions() const;
 };
 
@@ -51,6 +56,7 @@ struct SamplingFlags {
 
 struct RunFlags {
   ModelFlags model;
+  SpeculationFlags speculation;
   SamplingFlags sampling;
   std::optional<std::string> prompt;
   bool chat = false;
@@ -94,6 +100,7 @@ Status render(const RenderFlags &flags);
 
 struct ServeFlags {
   std::vector<std::string> models; // PATH or NAME=PATH
+  SpeculationFlags speculation;
   std::string level;
   int threads = 0;
   bool verify = false;

@@ -13,18 +13,24 @@
 
 namespace ingot::cli {
 
-EngineOptions ModelFlags::engineOptions() const {
-  EngineOptions options;
-  options.level = level;
-  options.threads = threads;
-  options.context = context;
-  options.verifyChecksums = verify;
+Status SpeculationFlags::apply(EngineOptions &options) const {
+  if (draftTokens && draft.empty() && speculate.empty())
+    return Status::invalid("--draft-tokens needs --draft or --speculate");
   if (!draft.empty())
     options.speculation = Speculation::Draft;
   else if (!speculate.empty())
     options.speculation = Speculation::Ngram;
   options.draft = draft;
   options.draftTokens = draftTokens.value_or(options.draftTokens);
+  return Status::ok();
+}
+
+EngineOptions ModelFlags::engineOptions() const {
+  EngineOptions options;
+  options.level = level;
+  options.threads = threads;
+  options.context = context;
+  options.verifyChecksums = verify;
   return options;
 }
 
@@ -89,9 +95,8 @@ void printStats(Engine &engine, const GenerateResult &result) {
 } // namespace
 
 Status run(const RunFlags &flags) {
-  if (flags.model.draftTokens && flags.model.draft.empty() &&
-      flags.model.speculate.empty())
-    return Status::invalid("--draft-tokens needs --draft or --speculate");
+  EngineOptions options = flags.model.engineOptions();
+  INGOT_RETURN_IF_ERROR(flags.speculation.apply(options));
   RunFlags input = flags;
   bool isInteractive = flags.chat && !flags.prompt;
   if (!flags.chat && !flags.prompt) {
@@ -100,9 +105,8 @@ Status run(const RunFlags &flags) {
           "no prompt: give -p TEXT, --chat, or a prompt on standard input");
     INGOT_ASSIGN_OR_RETURN(input.prompt, readText("-"));
   }
-  INGOT_ASSIGN_OR_RETURN(
-      std::unique_ptr<Engine> engine,
-      Engine::open(flags.model.path, flags.model.engineOptions()));
+  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                         Engine::open(flags.model.path, options));
   double bandwidth = 0;
   if (flags.profile) {
     INGOT_ASSIGN_OR_RETURN(bandwidth, measureReadBandwidth(engine->pool()));

@@ -66,6 +66,7 @@ Status serve(const ServeFlags &flags) {
     options.keys = std::move(*keys);
   }
   EngineOptions wanted = engineOptions(flags);
+  INGOT_RETURN_IF_ERROR(flags.speculation.apply(wanted));
   std::vector<std::unique_ptr<serve::ServedModel>> models;
   for (const std::string &each : flags.models) {
     NamedPath named = splitName(each);

@@ -75,7 +75,7 @@ void addContext(CLI::App *app, ModelFlags &flags) {
       ->check(wholeFrom<std::int32_t>(1));
 }
 
-void addSpeculation(CLI::App *app, ModelFlags &flags) {
+void addSpeculation(CLI::App *app, SpeculationFlags &flags) {
   const char *group = "Speculation (the same text in fewer steps)";
   CLI::Option *draft =
       app->add_option("--draft", flags.draft,
@@ -187,6 +187,7 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
                    "Worker threads of each model [from affinity and control "
                    "group]")
       ->check(CLI::Range(1, 1024));
+  addSpeculation(serve, flags.speculation);
   serve->add_option("--level", flags.level,
                     "Level of native code [the best that this machine runs]");
   serve->add_flag("--verify", flags.verify,
@@ -297,7 +298,7 @@ int main(int argc, char **argv) {
                 "Tell the time, GB/s and share of the memory's speed of each "
                 "kernel on standard error");
   addSampling(run, runFlags.sampling);
-  addSpeculation(run, runFlags.model);
+  addSpeculation(run, runFlags.speculation);
   run->footer("Only the generated text goes to standard output.");
   run->callback([&] { status = cli::run(runFlags); });
 

@@ -123,8 +123,9 @@ TEST(ImportFuzz, Gguf) {
     touch(*mutated);
     folder.write("x", bytes);
     auto spec = importModel(folder.file("x"));
-    if (!spec.isOk())
+    if (!spec.isOk()) {
       EXPECT_FALSE(spec.status().message().empty());
+    }
   }
   EXPECT_GT(read, 0);
   EXPECT_LT(read, 5000);

@@ -19,7 +19,8 @@ thread_local long allocationsLeft = -1;
 
 } // namespace
 
-void *operator new(std::size_t size) {
+// Never inlined, or g++ sees malloc and free where it expects new and delete.
+[[gnu::noinline]] void *operator new(std::size_t size) {
   if (allocationsLeft == 0)
     throw std::bad_alloc();
   if (allocationsLeft > 0)
@@ -28,8 +29,12 @@ void *operator new(std::size_t size) {
     return memory;
   throw std::bad_alloc();
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void *memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace {
 

@@ -241,8 +241,9 @@ TEST(EngineCoreTest, score) {
       EXPECT_EQ(std::size_t(position), rows.size());
       rows.emplace_back(logits.begin(), logits.end());
     };
-    if (company)
+    if (company) {
       EXPECT_TRUE(harness.submit(request(5, 40)).isOk());
+    }
     EXPECT_TRUE(harness.core.submit(std::move(score), {}).isOk());
     EXPECT_TRUE(harness.core.runUntilIdle().isOk());
     return rows;

@@ -61,8 +61,9 @@ TEST(ServingTest, copiesAreRequestsWithTheNextSeeds) {
         EXPECT_EQ(streamed[std::size_t(copy)], done.tokens);
         EXPECT_EQ(done.seed, 9u + std::uint64_t(copy));
       }
-      if (sequences >= 4)
+      if (sequences >= 4) {
         EXPECT_EQ(harness.core.counters().promptRows, 45u);
+      }
       EXPECT_EQ(harness.core.metrics().kvBlocksUsed, 0);
     }
 }
@@ -350,8 +351,9 @@ TEST(ServingTest, cancelAtEveryStep) {
       harness.core.cancel(ids[victim]);
       ASSERT_TRUE(harness.core.runUntilIdle().isOk());
       for (unsigned salt : {1, 2, 3})
-        if (salt != victim)
+        if (salt != victim) {
           ASSERT_EQ(harness.outcomes[ids[salt]].tokens, expected[salt]);
+        }
       EXPECT_EQ(harness.core.metrics().kvBlocksUsed, 0);
       EXPECT_EQ(harness.copies.size(), 5u);
     }

@@ -39,8 +39,9 @@ TEST(Dequantize, EveryHalf) {
     double sign = bits & 0x8000 ? -1 : 1;
     if (exponent == 31) {
       EXPECT_EQ(std::isnan(value), mantissa != 0);
-      if (mantissa == 0)
+      if (mantissa == 0) {
         EXPECT_EQ(value, sign * INFINITY);
+      }
       continue;
     }
     double expected = exponent == 0

@@ -94,8 +94,8 @@ TEST(HuggingFaceTokenizer, BadMerges) {
   expectFailure(with({"h e", "h  e"}), {"merges[1]"});
   expectFailure(with({"q z"}),
                 {"merges[0]", "\"qz\"", "not in the vocabulary"});
-  expectFailure(with({json::array({"h"})}), {"merges[0]"});
-  expectFailure(with({json::array({"h", 3})}), {"merges[0]"});
+  expectFailure(with(json::array({json::array({"h"})})), {"merges[0]"});
+  expectFailure(with(json::array({json::array({"h", 3})})), {"merges[0]"});
   expectFailure(with({"h e", "h e"}), {"given twice"});
 }
 

@@ -147,8 +147,9 @@ def InsertQuantizePass : Lm_Pass<"insert-quantize"> {
 def FuseRotaryCacheWritePass : Lm_Pass<"fuse-rotary-cache-write"> {
   let summary = "Make head norms, rotation and the cache write of an attention one operator.";
   let description = [{
-    Needs: an `lm.attention` whose q and k are rotated in halves by one table,
-    both after a head norm of one eps or neither. Guarantees: the same bits;
+    Needs: an `lm.attention` whose q and k are rotated alike by one table, or both
+    not at all, both after a norm of one kind and eps (of each head, or of all
+    heads together) or neither. Guarantees: the same bits;
     other uses of the rotated values keep their operators. Where q, k and v are
     not one linear operator's columns, an `lm.concat` joins them.
 
@@ -168,7 +169,7 @@ def FuseRotaryCacheWritePass : Lm_Pass<"fuse-rotary-cache-write"> {
 def FuseQuantizePass : Lm_Pass<"fuse-quantize"> {
   let summary = "Let norms, gates and attention write quantised rows themselves.";
   let description = [{
-    Needs: an `lm.rms_norm`, `lm.gate` or `lm.cached_attention` whose result
+    Needs: a norm of rows, an `lm.gate`, `lm.activate` or `lm.cached_attention` whose result
     only `lm.quantize` of one group reads; for attention, a group that divides
     the head. Guarantees: the same bits.
 
@@ -186,8 +187,8 @@ def FuseQuantizePass : Lm_Pass<"fuse-quantize"> {
 def FuseEpiloguesPass : Lm_Pass<"fuse-epilogues"> {
   let summary = "Let a linear operator add the residual stream.";
   let description = [{
-    Needs: an `lm.add` of an `lm.linear` without residual that nothing else
-    reads. Guarantees: the same bits, since an addition has no order.
+    Needs: an `lm.add` without scale of an `lm.linear` without residual that
+    nothing else reads. Guarantees: the same bits, since an addition has no order.
 
     ```mlir
     %y = lm.linear %a, @layer.0.o : tensor<?x64xf32> -> tensor<?x64xf32>

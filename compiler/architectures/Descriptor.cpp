@@ -30,7 +30,15 @@ const std::set<std::string> knownFields = {"vocabSize",
                                            "ropeScalingFactor",
                                            "partialRotaryFactor",
                                            "rotaryDim",
+                                           "ropeLocalTheta",
+                                           "ropeOriginalLength",
+                                           "ropeAttentionFactor",
+                                           "noRopeLayers",
+                                           "noRopeInterval",
                                            "attentionScale",
+                                           "queryScalar",
+                                           "attentionSoftcap",
+                                           "residualScale",
                                            "attentionBias",
                                            "mlpBias",
                                            "tiedHead",
@@ -38,8 +46,10 @@ const std::set<std::string> knownFields = {"vocabSize",
                                            "useSlidingWindow",
                                            "maxWindowLayers",
                                            "layerTypes",
+                                           "windowPattern",
                                            "embeddingScale",
                                            "logitScale",
+                                           "logitDivisor",
                                            "logitSoftcap",
                                            "bosId",
                                            "eosIds",
@@ -60,15 +70,27 @@ const std::set<std::string> requiredFields = {"hiddenSize",    "ffnSize",
                                               "layerCount",    "headCount",
                                               "contextLength", "normEps"};
 
+// Fields that only decide between cases.
+bool isFlag(const std::string &field) { return field.rfind("flag.", 0) == 0; }
+
+const std::vector<std::string> normNames = {"attn", "attn_post", "ffn",
+                                            "ffn_post"};
 const std::vector<std::string> projections = {"q",    "k",  "v",   "o",
                                               "gate", "up", "down"};
 
 std::set<std::string> knownRoles() {
-  std::set<std::string> roles = {"embed", "final_norm", "lm_head",
-                                 "rope_factors"};
-  for (const char *norm : {"attn_norm", "ffn_norm", "q_norm", "k_norm"})
+  std::set<std::string> roles = {
+      "embed",     "final_norm",   "final_norm.bias",    "lm_head",
+      "positions", "rope_factors", "rope_factors_short", "rope_factors_long"};
+  for (const char *norm : {"q_norm", "k_norm"})
     roles.insert(std::string("layer.{i}.") + norm);
-  for (const std::string &name : projections) {
+  for (const std::string &norm : normNames) {
+    roles.insert("layer.{i}." + norm + "_norm");
+    roles.insert("layer.{i}." + norm + "_norm.bias");
+  }
+  std::vector<std::string> matrices = projections;
+  matrices.insert(matrices.end(), {"qkv", "gate_up"});
+  for (const std::string &name : matrices) {
     roles.insert("layer.{i}." + name);
     roles.insert("layer.{i}." + name + ".bias");
   }
@@ -110,6 +132,42 @@ public:
       return "";
     }
     return object[key].get<std::string>();
+  }
+  // One of `names`, or the first where the key is absent.
+  std::size_t choice(const Json &object, const char *key,
+                     const std::string &where,
+                     const std::vector<std::string> &names) {
+    if (!object.contains(key))
+      return 0;
+    std::string list;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (object[key] == names[i])
+        return i;
+      list += (i ? ", \"" : "\"") + names[i] + "\"";
+    }
+    fail(where + "." + key + ": expected one of " + list + ", found " +
+         jsonForMessage(object[key]));
+    return 0;
+  }
+  std::int64_t count(const Json &object, const char *key,
+                     const std::string &where) {
+    if (!object.contains(key))
+      return 0;
+    if (!object[key].is_number_integer() || object[key] < 1 ||
+        object[key] > (1 << 24)) {
+      fail(where + "." + key + ": expected a positive integer");
+      return 0;
+    }
+    return object[key].get<std::int64_t>();
+  }
+  double number(const Json &object, const char *key, const std::string &where) {
+    if (!object.contains(key))
+      return 0;
+    if (!object[key].is_number()) {
+      fail(where + "." + key + ": expected a number");
+      return 0;
+    }
+    return object[key].get<double>();
   }
   bool boolean(const Json &object, const char *key, const std::string &where) {
     if (!object.contains(key))
@@ -169,7 +227,7 @@ void DescriptorParser::keyRules(const Json &value, const std::string &where,
       rule.required = boolean(json, "required", here);
       rule.defaultValue = json.value("default", Json());
       rule.nullValue = json.value("null", Json());
-      if (!knownFields.count(rule.field))
+      if (!knownFields.count(rule.field) && !isFlag(rule.field))
         fail(here + ": unknown field " + quoteName(rule.field));
       if (rule.required && !rule.defaultValue.is_null())
         fail(here + ": a required key has no default");
@@ -195,9 +253,14 @@ void DescriptorParser::route(const Json &value, const std::string &where,
                              const char *keysName, RouteDescriptor &route) {
   if (!checkObject(value, where,
                    {"names", "architectures", keysName, "tensors",
-                    "ignoredTensors", "permutedRotary", "biases",
-                    "generationConfig"}))
+                    "ignoredTensors", "permutedRotary", "biases", "transposed",
+                    "qkvRows", "block", "optionalPrefix", "generationConfig"}))
     return;
+  route.optionalPrefix = text(value, "optionalPrefix", where, false);
+  route.groupedQkv =
+      choice(value, "qkvRows", where, {"concatenated", "grouped"}) == 1;
+  for (const std::string &role : texts(value, "transposed", where))
+    route.transposed.insert(role);
   route.names = texts(value, "names", where);
   route.architectures = texts(value, "architectures", where);
   route.permutedRotary = boolean(value, "permutedRotary", where);
@@ -241,17 +304,62 @@ void DescriptorParser::route(const Json &value, const std::string &where,
 
 void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   if (!checkObject(value, "block",
-                   {"rotaryLayout", "qkNorm", "slidingWindow", "biases"}))
+                   {"rotaryLayout", "rotaryLayers", "noRopeInterval",
+                    "learnedPositions", "norm", "norms", "parallel", "qkNorm",
+                    "mlp", "slidingWindow", "windowPattern", "kvHeads",
+                    "ffnMultiple", "embeddingScale", "attentionScale",
+                    "biases"}))
     return;
   std::string layout = text(value, "rotaryLayout", "block");
-  if (layout != "half" && layout != "interleaved")
-    fail("block.rotaryLayout: expected \"half\" or \"interleaved\"");
+  if (layout != "half" && layout != "interleaved" && layout != "none")
+    fail("block.rotaryLayout: expected \"half\", \"interleaved\" or \"none\"");
   block.interleavedRotary = layout == "interleaved";
-  block.qkNorm = boolean(value, "qkNorm", "block");
+  block.rotates = layout != "none";
+  block.rotaryLayers = static_cast<RotaryLayers>(
+      choice(value, "rotaryLayers", "block", {"all", "listed", "sliding"}));
+  block.noRopeInterval = count(value, "noRopeInterval", "block");
+  block.learnedPositions = boolean(value, "learnedPositions", "block");
+  if (value.contains("norm") &&
+      checkObject(value["norm"], "block.norm", {"kind", "bias", "offset"})) {
+    const Json &norm = value["norm"];
+    block.norm = static_cast<NormKind>(
+        choice(norm, "kind", "block.norm", {"rms", "layer"}));
+    block.normBias = boolean(norm, "bias", "block.norm");
+    block.normOffset = number(norm, "offset", "block.norm");
+    if (block.norm == NormKind::Rms ? block.normBias : block.normOffset != 0)
+      fail("block.norm: a bias belongs to kind \"layer\", an offset to "
+           "\"rms\"");
+  }
+  if (value.contains("norms")) {
+    block.norms.clear();
+    for (const std::string &name : texts(value, "norms", "block")) {
+      if (std::find(normNames.begin(), normNames.end(), name) ==
+          normNames.end())
+        fail("block.norms: unknown place " + quoteName(name));
+      block.norms.insert(name);
+    }
+  }
+  block.parallel = boolean(value, "parallel", "block");
+  if (block.parallel &&
+      (!block.norms.count("attn") || block.norms.count("attn_post") ||
+       block.norms.count("ffn_post")))
+    fail("block.norms: a parallel block has \"attn\", or \"attn\" and \"ffn\"");
+  block.qkNorm = static_cast<QkNorm>(
+      choice(value, "qkNorm", "block", {"none", "head", "ownHead", "row"}));
+  block.gated = choice(value, "mlp", "block", {"gated", "plain"}) == 0;
   std::string window = text(value, "slidingWindow", "block");
-  if (window != "everyLayer" && window != "qwen")
-    fail("block.slidingWindow: expected \"everyLayer\" or \"qwen\"");
-  block.window = window == "qwen" ? WindowRule::Qwen : WindowRule::EveryLayer;
+  if (window != "everyLayer" && window != "qwen" && window != "pattern")
+    fail("block.slidingWindow: expected \"everyLayer\", \"qwen\" or "
+         "\"pattern\"");
+  block.window = window == "qwen"      ? WindowRule::Qwen
+                 : window == "pattern" ? WindowRule::Pattern
+                                       : WindowRule::EveryLayer;
+  block.windowPattern = count(value, "windowPattern", "block");
+  block.kvHeads = count(value, "kvHeads", "block");
+  block.ffnMultiple = count(value, "ffnMultiple", "block");
+  block.scalesEmbedding =
+      choice(value, "embeddingScale", "block", {"none", "rootOfHidden"}) == 1;
+  block.attentionScale = number(value, "attentionScale", "block");
   if (!value.contains("biases") ||
       !checkObject(value["biases"], "block.biases", projections))
     return fail("block: key \"biases\" is missing or wrong");
@@ -272,10 +380,46 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   }
 }
 
+// The roles that a block of this kind needs.
+std::vector<std::string> neededRoles(const BlockDescriptor &block,
+                                     const RouteDescriptor &route) {
+  std::vector<std::string> needed = {"embed", "final_norm", "lm_head"};
+  if (block.learnedPositions)
+    needed.push_back("positions");
+  if (block.normBias)
+    needed.push_back("final_norm.bias");
+  for (const std::string &name : block.norms) {
+    needed.push_back("layer.{i}." + name + "_norm");
+    if (block.normBias)
+      needed.push_back("layer.{i}." + name + "_norm.bias");
+  }
+  if (block.qkNorm != QkNorm::None) {
+    needed.push_back("layer.{i}.q_norm");
+    needed.push_back("layer.{i}.k_norm");
+  }
+  // A fused tensor stands for its parts.
+  auto fusedRole = [&](const std::string &name) -> std::string {
+    bool attention = name == "q" || name == "k" || name == "v";
+    std::string fused = attention ? "qkv" : "gate_up";
+    bool part = attention || name == "gate" || name == "up";
+    return part && route.tensors.count("layer.{i}." + fused) ? fused : name;
+  };
+  for (const std::string &name : projections) {
+    if (name == "gate" && !block.gated)
+      continue;
+    std::string role = "layer.{i}." + fusedRole(name);
+    needed.push_back(role);
+    auto bias = block.biases.find(name);
+    if (bias != block.biases.end() && bias->second != BiasRule::Never)
+      needed.push_back(role + ".bias");
+  }
+  return needed;
+}
+
 // A route that can be taken feeds what every model has, and names the tensors
 // that every block has.
 void checkRoute(DescriptorParser &parser, const RouteDescriptor &route,
-                const Descriptor &descriptor, const std::string &where) {
+                const std::string &where) {
   if (route.names.empty())
     return;
   std::set<std::string> fed;
@@ -283,22 +427,19 @@ void checkRoute(DescriptorParser &parser, const RouteDescriptor &route,
     if (rule.kind == KeyRule::Kind::Field)
       fed.insert(rule.field);
   for (const std::string &field : requiredFields)
-    if (!fed.count(field))
+    if (!fed.count(field) &&
+        !(field == "ffnSize" && route.block.ffnMultiple > 0))
       parser.fail(where + ": no key feeds the field " + quoteName(field));
-  std::vector<std::string> needed = {"embed", "final_norm", "lm_head",
-                                     "layer.{i}.attn_norm",
-                                     "layer.{i}.ffn_norm"};
-  for (const std::string &name : projections) {
-    needed.push_back("layer.{i}." + name);
-    auto bias = descriptor.block.biases.find(name);
-    if (bias != descriptor.block.biases.end() &&
-        bias->second != BiasRule::Never)
-      needed.push_back("layer.{i}." + name + ".bias");
-  }
-  if (descriptor.block.qkNorm) {
-    needed.push_back("layer.{i}.q_norm");
-    needed.push_back("layer.{i}.k_norm");
-  }
+  if (!route.block.gated && route.block.biases.count("gate") &&
+      route.block.biases.at("gate") != BiasRule::Never)
+    parser.fail(where + ": a plain feed-forward has no gate to bias");
+  if (route.tensors.count("layer.{i}.gate_up") && !route.block.gated)
+    parser.fail(where + ": a plain feed-forward has no role \"gate_up\"");
+  for (const std::string &role : route.transposed)
+    if (!route.tensors.count(role))
+      parser.fail(where + ".transposed: role " + quoteName(role) +
+                  " has no tensor");
+  std::vector<std::string> needed = neededRoles(route.block, route);
   for (const std::string &role : needed)
     if (!route.tensors.count(role))
       parser.fail(where + ".tensors: role " + quoteName(role) + " is missing");
@@ -322,17 +463,14 @@ const KeyRule *findKeyRule(const KeyRules &rules, const std::string &key) {
   return best;
 }
 
-Result<Descriptor> parseDescriptor(std::string_view text,
-                                   std::string_view shared,
-                                   const std::string &name) {
-  INGOT_ASSIGN_OR_RETURN(auto json, parseStrictJson(text, name));
-  INGOT_ASSIGN_OR_RETURN(auto common,
-                         parseStrictJson(shared, name + " (shared rules)"));
+// Everything but the cases.
+static Result<Descriptor> parseWhole(const Json &json, const Json &common,
+                                     const std::string &name) {
   Descriptor descriptor;
   DescriptorParser parser(name);
   if (!parser.checkObject(
           json, "descriptor",
-          {"family", "about", "huggingface", "gguf", "block"}) ||
+          {"family", "about", "huggingface", "gguf", "block", "cases"}) ||
       !parser.checkObject(common, "shared", {"huggingface", "gguf"}))
     return parser.status();
   descriptor.family = parser.text(json, "family", "descriptor");
@@ -372,14 +510,90 @@ Result<Descriptor> parseDescriptor(std::string_view text,
   }
   if (!json.contains("block"))
     parser.fail("descriptor: key \"block\" is missing");
-  else
-    parser.block(json["block"], descriptor.block);
-  checkRoute(parser, descriptor.huggingFace, descriptor, "huggingface");
-  checkRoute(parser, descriptor.gguf, descriptor, "gguf");
+  // A converter may have changed what a block needs.
+  for (auto [key, route] : {std::pair("huggingface", &descriptor.huggingFace),
+                            std::pair("gguf", &descriptor.gguf)}) {
+    Json block = json.value("block", Json::object());
+    if (json.contains(key) && json[key].is_object() &&
+        json[key].contains("block"))
+      block.merge_patch(json[key]["block"]);
+    parser.block(block, route->block);
+    checkRoute(parser, *route, key);
+  }
   if (descriptor.huggingFace.names.empty() && descriptor.gguf.names.empty())
     parser.fail("descriptor: neither \"huggingface\" nor \"gguf\" has names");
   INGOT_RETURN_IF_ERROR(parser.status());
+  descriptor.source = json;
+  descriptor.shared = common;
+  descriptor.name = name;
   return descriptor;
+}
+
+static Status parseCases(const Json &json, Descriptor &descriptor) {
+  if (!json.is_array())
+    return Status::invalid(descriptor.name + ": cases: expected an array");
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    std::string where = descriptor.name + ": cases[" + std::to_string(i) + "]";
+    const Json &entry = json[i];
+    if (!entry.is_object() || !entry.contains("when") ||
+        !entry["when"].is_object() || entry["when"].empty())
+      return Status::invalid(where + ": expected an object with \"when\"");
+    Descriptor::Case one;
+    for (const auto &[key, value] : entry["when"].items()) {
+      if (!knownFields.count(key) && !isFlag(key) &&
+          key.rfind("tensor.", 0) != 0)
+        return Status::invalid(where + ": unknown field " + quoteName(key));
+      one.when[key] = value;
+    }
+    one.patch = entry;
+    one.patch.erase("when");
+    for (const auto &[key, value] : one.patch.items())
+      if (key != "block" && key != "huggingface" && key != "gguf")
+        return Status::invalid(where + ": unknown key " + quoteName(key));
+    Json patched = descriptor.source;
+    patched.merge_patch(one.patch);
+    auto parsed = parseWhole(patched, descriptor.shared, where);
+    if (!parsed)
+      return parsed.status();
+    descriptor.cases.push_back(std::move(one));
+  }
+  return Status::ok();
+}
+
+Result<Descriptor> parseDescriptor(std::string_view text,
+                                   std::string_view shared,
+                                   const std::string &name) {
+  INGOT_ASSIGN_OR_RETURN(auto json, parseStrictJson(text, name));
+  INGOT_ASSIGN_OR_RETURN(auto common,
+                         parseStrictJson(shared, name + " (shared rules)"));
+  INGOT_ASSIGN_OR_RETURN(auto descriptor, parseWhole(json, common, name));
+  if (json.contains("cases"))
+    INGOT_RETURN_IF_ERROR(parseCases(json["cases"], descriptor));
+  return descriptor;
+}
+
+Result<Descriptor> resolveCases(const Descriptor &descriptor,
+                                const FindField &find,
+                                const std::set<std::string> &tensors) {
+  const std::string tensorMark = "tensor.";
+  auto holds = [&](const std::string &key, const Json &value) {
+    if (key.rfind(tensorMark, 0) == 0)
+      return value == Json(tensors.count(key.substr(tensorMark.size())) > 0);
+    const Json *found = find(key);
+    return value == (found ? *found : Json(false));
+  };
+  Json source = descriptor.source;
+  bool patched = false;
+  for (const Descriptor::Case &one : descriptor.cases)
+    if (std::all_of(one.when.begin(), one.when.end(), [&](const auto &entry) {
+          return holds(entry.first, entry.second);
+        })) {
+      source.merge_patch(one.patch);
+      patched = true;
+    }
+  if (!patched)
+    return descriptor;
+  return parseWhole(source, descriptor.shared, descriptor.name);
 }
 
 Result<std::vector<Descriptor>>

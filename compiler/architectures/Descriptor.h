@@ -4,11 +4,14 @@
 // is a new JSON file. docs: compiler/architectures/README.md
 #pragma once
 
+#include "compiler/frontend/ModelSpec.h"
 #include "runtime/support/Status.h"
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +45,43 @@ using KeyRules = std::map<std::string, KeyRule>;
 
 const KeyRule *findKeyRule(const KeyRules &rules, const std::string &key);
 
+enum class BiasRule { Never, Always, AttentionBias, MlpBias };
+
+enum class WindowRule {
+  EveryLayer, // slidingWindow holds for all layers
+  Qwen,       // gated by useSlidingWindow; layerTypes or maxWindowLayers choose
+  Pattern,    // all but each windowPattern-th layer, or as layerTypes say
+};
+
+enum class RotaryLayers {
+  All,
+  Listed,  // noRopeLayers, or all but each noRopeInterval-th
+  Sliding, // those with a window
+};
+
+// How the block of a family varies; what each means is in README.md.
+struct BlockDescriptor {
+  bool rotates = true;
+  bool interleavedRotary = false;
+  RotaryLayers rotaryLayers = RotaryLayers::All;
+  bool learnedPositions = false;
+  NormKind norm = NormKind::Rms;
+  bool normBias = false;
+  double normOffset = 0.0;
+  std::set<std::string> norms = {"attn", "ffn"};
+  bool parallel = false;
+  QkNorm qkNorm = QkNorm::None;
+  bool gated = true;
+  WindowRule window = WindowRule::EveryLayer;
+  std::int64_t windowPattern = 0;         // 0: a field must say
+  std::int64_t noRopeInterval = 0;        // 0: a field must say
+  std::int64_t kvHeads = 0;               // 0: a field says, or as heads
+  std::int64_t ffnMultiple = 0;           // of the hidden size; 0: a field says
+  bool scalesEmbedding = false;           // by the root of the hidden size
+  double attentionScale = 0.0;            // 0: a field says, or by head size
+  std::map<std::string, BiasRule> biases; // of q k v o gate up down
+};
+
 // How one kind of input spells the family.
 struct RouteDescriptor {
   std::vector<std::string> names;         // model_type or general.architecture
@@ -49,22 +89,12 @@ struct RouteDescriptor {
   KeyRules keys;
   std::map<std::string, std::string> tensors; // role pattern to name pattern
   std::vector<IgnoredTensor> ignoredTensors;
+  std::string optionalPrefix;       // of tensor names, absent from some files
+  std::set<std::string> transposed; // roles whose matrices are [in, out]
+  bool groupedQkv = false;       // rows of role qkv by key head, see README.md
   bool permutedRotary = false;   // q and k rows as RowPermutation says
   bool biasesByPresence = false; // no key tells, so the tensors do
-};
-
-enum class BiasRule { Never, Always, AttentionBias, MlpBias };
-
-enum class WindowRule {
-  EveryLayer, // slidingWindow holds for all layers
-  Qwen,       // gated by useSlidingWindow; layerTypes or maxWindowLayers choose
-};
-
-struct BlockDescriptor {
-  bool interleavedRotary = false;
-  bool qkNorm = false;
-  WindowRule window = WindowRule::EveryLayer;
-  std::map<std::string, BiasRule> biases; // of q k v o gate up down
+  BlockDescriptor block;         // as this input has it
 };
 
 struct Descriptor {
@@ -72,9 +102,26 @@ struct Descriptor {
   std::string about;
   RouteDescriptor huggingFace; // names empty: no such input
   RouteDescriptor gguf;
-  BlockDescriptor block;
   KeyRules generationConfig;
+
+  // What differs where some fields have some values: JSON that replaces parts of
+  // `source`. Every case alone has been parsed once.
+  struct Case {
+    std::map<std::string, nlohmann::json> when; // field, or "tensor.NAME"
+    nlohmann::json patch;
+  };
+  std::vector<Case> cases;
+  nlohmann::json source, shared;
+  std::string name; // for messages
 };
+
+// The descriptor with the patches of all cases that hold, in order. `find` gives
+// the value of a field, or null; a field that is not there counts as false.
+// `tensors` are the names in the input.
+using FindField = std::function<const nlohmann::json *(const std::string &)>;
+Result<Descriptor> resolveCases(const Descriptor &descriptor,
+                                const FindField &find,
+                                const std::set<std::string> &tensors);
 
 // `text` is the JSON of a descriptor and `shared` that of the rules that hold
 // for every family. Refuses keys, fields and roles that no importer knows.

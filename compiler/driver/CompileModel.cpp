@@ -95,7 +95,10 @@ private:
     if (!request.sourceFolder.empty())
       return Status::invalid(
           "a source folder can be named for an .mlir stage only");
-    INGOT_ASSIGN_OR_RETURN(ModelSpec spec, importModel(request.modelPath));
+    ImportOptions import;
+    import.descriptorPaths = request.descriptorPaths;
+    INGOT_ASSIGN_OR_RETURN(ModelSpec spec,
+                           importModel(request.modelPath, import));
     LmBuildOptions build;
     build.context = request.options.context.value_or(0);
     build.kvDtype = request.options.kv.value_or("f16") == "f32" ? KvDtype::F32
@@ -119,9 +122,11 @@ private:
       return Status::invalid(request.modelPath + ": is not a valid module");
     ModuleOp module = *result.module;
     const CompileOptions &options = request.options;
-    if (options.kv || options.context || options.name)
-      return Status::invalid("kv, context and name are fixed at import; " +
-                             request.modelPath + " has been imported");
+    if (options.kv || options.context || options.name ||
+        !request.descriptorPaths.empty())
+      return Status::invalid(
+          "kv, context, name and descriptors are fixed at import; " +
+          request.modelPath + " has been imported");
     bool hasProgram = !module.getOps<lm::ProgramOp>().empty();
     if (!hasProgram && module.getOps<plan::TargetOp>().empty())
       return Status::invalid(request.modelPath +

@@ -23,6 +23,8 @@ struct CompileRequest {
   std::string modelPath;  // a folder, a GGUF file or an .mlir stage
   std::string outputPath; // empty: stop before code and file
   CompileOptions options;
+  // Family descriptors of the user, tried before the built-in ones.
+  std::vector<std::string> descriptorPaths;
   // For an .mlir stage in lm: the first phase that is still to run. A stage in
   // plan has none left.
   std::optional<Phase> from;

@@ -1,5 +1,6 @@
 #include "compiler/frontend/ModelFields.h"
 
+#include "compiler/frontend/RotaryFields.h"
 #include "compiler/frontend/StrictJson.h"
 
 #include <algorithm>
@@ -21,194 +22,20 @@ bool readActivation(const std::string &name, Activation &activation) {
     activation = Activation::Silu;
   else if (name == "gelu")
     activation = Activation::Gelu;
-  else if (name == "gelu_pytorch_tanh" || name == "gelu_new")
+  else if (name == "gelu_pytorch_tanh" || name == "gelu_new" ||
+           name == "gelu_fast")
     activation = Activation::GeluTanh;
+  else if (name == "relu")
+    activation = Activation::Relu;
   else
     return false;
   return true;
 }
 
-// Reads one rope_scaling or rope_parameters object. Keys are strict for each
-// type, as a key of another type means that something else was intended.
-class RotaryReader {
-public:
-  RotaryReader(SpecFields &fields, const std::string &field, const Json &json,
-               RotarySpec &rotary)
-      : fields_(fields), field_(field), json_(json), rotary_(rotary) {}
-
-  bool read(std::optional<double> &theta, std::optional<double> &partial);
-
-private:
-  bool fault(const std::string &message) {
-    fields_.fault(field_, message);
-    return false;
-  }
-  bool number(const char *key, double low, double &result) {
-    if (!json_.contains(key))
-      return fault(std::string("key \"") + key + "\" is missing");
-    const Json &value = json_[key];
-    if (!value.is_number() || !std::isfinite(value.get<double>()) ||
-        value.get<double>() < low)
-      return fault(std::string("\"") + key + "\": expected a number of " +
-                   jsonForMessage(low) + " or more");
-    result = value.get<double>();
-    return true;
-  }
-  bool readType(std::string &type);
-
-  SpecFields &fields_;
-  std::string field_;
-  const Json &json_;
-  RotarySpec &rotary_;
-};
-
-// "rope_type", or "type" in older files; both only when they agree.
-bool RotaryReader::readType(std::string &type) {
-  type = "default";
-  bool found = false;
-  for (const char *key : {"rope_type", "type"}) {
-    if (!json_.contains(key))
-      continue;
-    if (!json_[key].is_string())
-      return fault(std::string("\"") + key + "\": expected a string");
-    std::string value = json_[key].get<std::string>();
-    if (found && value != type)
-      return fault("\"rope_type\" and \"type\" contradict each other");
-    type = value;
-    found = true;
-  }
-  return true;
-}
-
-bool RotaryReader::read(std::optional<double> &theta,
-                        std::optional<double> &partial) {
-  if (!json_.is_object())
-    return fault("expected an object");
-  std::string type;
-  if (!readType(type))
-    return false;
-  std::vector<std::string> known = {"rope_type", "type", "rope_theta",
-                                    "partial_rotary_factor"};
-  if (type == "default") {
-    rotary_.kind = RotaryKind::Default;
-  } else if (type == "linear") {
-    rotary_.kind = RotaryKind::Linear;
-    known.push_back("factor");
-  } else if (type == "llama3") {
-    rotary_.kind = RotaryKind::Llama3;
-    known.insert(known.end(), {"factor", "low_freq_factor", "high_freq_factor",
-                               "original_max_position_embeddings"});
-  } else {
-    fields_.problems().add("unsupported rotary types",
-                           quoteName(type) + " in " +
-                               quoteName(fields_.keyOf(field_)) +
-                               " (default, linear and llama3 are read)");
-    return false;
-  }
-  bool good = true;
-  for (const auto &item : json_.items())
-    if (std::find(known.begin(), known.end(), item.key()) == known.end())
-      good = fault("key " + quoteName(item.key()) + " is not known to type \"" +
-                   type + "\"");
-  if (rotary_.kind != RotaryKind::Default)
-    good &= number("factor", 1e-6, rotary_.factor);
-  if (rotary_.kind == RotaryKind::Llama3) {
-    good &= number("low_freq_factor", 1e-6, rotary_.lowFreqFactor) &&
-            number("high_freq_factor", 1e-6, rotary_.highFreqFactor);
-    double original = 0;
-    good &= number("original_max_position_embeddings", 1, original);
-    if (good && (original != std::floor(original) || original > double(maxInt)))
-      good = fault("\"original_max_position_embeddings\": expected an integer");
-    if (good && rotary_.highFreqFactor <= rotary_.lowFreqFactor)
-      good = fault("\"high_freq_factor\" must be above \"low_freq_factor\"");
-    if (good)
-      rotary_.originalContextLength = static_cast<std::int64_t>(original);
-  }
-  double value = 0;
-  if (json_.contains("rope_theta") &&
-      (good &= number("rope_theta", 1e-6, value)))
-    theta = value;
-  if (json_.contains("partial_rotary_factor") &&
-      !json_["partial_rotary_factor"].is_null() &&
-      (good &= number("partial_rotary_factor", 1e-6, value)))
-    partial = value;
-  return good;
-}
-
-// GGUF spells the same in separate keys.
-bool readGgufScaling(SpecFields &fields, RotarySpec &rotary) {
-  auto type = fields.text("ropeScalingType");
-  if (!type) {
-    // A factor with no type has no meaning that all readers agree on.
-    if (fields.has("ropeScalingFactor") &&
-        fields.number("ropeScalingFactor", 1e-6, 1e9).value_or(1.0) != 1.0) {
-      fields.fault("ropeScalingFactor", "there is no scaling type with it");
-      return false;
-    }
-    return !fields.has("ropeScalingType");
-  }
-  if (*type == "none")
-    return true;
-  if (*type != "linear") {
-    fields.problems().add("unsupported rotary types",
-                          quoteName(*type) + " in " +
-                              quoteName(fields.keyOf("ropeScalingType")) +
-                              " (none and linear are read)");
-    return false;
-  }
-  auto factor = fields.number("ropeScalingFactor", 1e-6, 1e9);
-  if (!factor) {
-    if (!fields.has("ropeScalingFactor"))
-      fields.fault("ropeScalingType", "there is no scaling factor with it");
-    return false;
-  }
-  rotary.kind = RotaryKind::Linear;
-  rotary.factor = *factor;
-  return true;
-}
-
-// Everything of the rotary embedding that does not depend on the head size.
-bool readRotary(SpecFields &fields, const BlockDescriptor &block,
-                RotarySpec &rotary, double &partialFactor) {
-  rotary.layout =
-      block.interleavedRotary ? RotaryLayout::Interleaved : RotaryLayout::Half;
-  std::optional<double> theta, partial;
-  const Json *scaling = fields.find("ropeScaling");
-  const Json *parameters = fields.find("ropeParameters");
-  if (scaling && parameters && *scaling != *parameters) {
-    fields.fault("ropeScaling",
-                 "contradicts " + quoteName(fields.keyOf("ropeParameters")));
-    return false;
-  }
-  bool good = true;
-  // Null and {} say nothing; anything else must be an object.
-  auto says = [](const Json *json) {
-    return json && !(json->empty() && !json->is_array());
-  };
-  if (says(parameters))
-    good = RotaryReader(fields, "ropeParameters", *parameters, rotary)
-               .read(theta, partial);
-  else if (says(scaling))
-    good = RotaryReader(fields, "ropeScaling", *scaling, rotary)
-               .read(theta, partial);
-  good &= readGgufScaling(fields, rotary);
-
-  // The object's own value stands; the key beside it is the older place.
-  auto outerTheta = fields.number("ropeTheta", 1e-6, 1e15);
-  auto outerPartial = fields.number("partialRotaryFactor", 1e-6, 1.0);
-  rotary.theta =
-      static_cast<float>(theta.value_or(outerTheta.value_or(10000.0)));
-  partialFactor = partial.value_or(outerPartial.value_or(1.0));
-  if (partialFactor > 1.0) {
-    fields.fault("ropeParameters",
-                 "\"partial_rotary_factor\": expected at most 1");
-    good = false;
-  }
-  return good;
-}
-
 // The effective window of each layer.
-void readWindows(SpecFields &fields, WindowRule rule, ModelSpec &spec) {
+void readWindows(SpecFields &fields, const BlockDescriptor &block,
+                 ModelSpec &spec) {
+  WindowRule rule = block.window;
   std::int64_t window = fields.integer("slidingWindow", 0, maxInt).value_or(0);
   std::vector<bool> slides(spec.layers.size(), true);
   if (rule == WindowRule::Qwen) {
@@ -218,6 +45,14 @@ void readWindows(SpecFields &fields, WindowRule rule, ModelSpec &spec) {
                              .value_or(static_cast<std::int64_t>(maxInt));
     for (std::size_t i = 0; i < slides.size(); ++i)
       slides[i] = static_cast<std::int64_t>(i) >= first;
+  }
+  if (rule == WindowRule::Pattern) {
+    std::int64_t pattern = fields.integer("windowPattern", 1, maxInt)
+                               .value_or(block.windowPattern);
+    if (pattern == 0 && window != 0 && !fields.has("layerTypes"))
+      return fields.fault("windowPattern", "no pattern of windows is given");
+    for (std::size_t i = 0; i < slides.size() && pattern != 0; ++i)
+      slides[i] = (static_cast<std::int64_t>(i) + 1) % pattern != 0;
   }
   if (const Json *types = fields.find("layerTypes")) {
     if (!types->is_array() || types->size() != slides.size()) {
@@ -238,6 +73,39 @@ void readWindows(SpecFields &fields, WindowRule rule, ModelSpec &spec) {
   }
   for (std::size_t i = 0; i < slides.size(); ++i)
     spec.layers[i].slidingWindow = slides[i] ? window : 0;
+}
+
+// The layers that do not rotate lose their rotary embedding.
+bool dropRotary(SpecFields &fields, const BlockDescriptor &block,
+                ModelSpec &spec) {
+  std::vector<bool> rotates(spec.layers.size(), block.rotates);
+  if (block.rotates && block.rotaryLayers == RotaryLayers::Sliding)
+    for (std::size_t i = 0; i < rotates.size(); ++i)
+      rotates[i] = spec.layers[i].slidingWindow > 0;
+  if (block.rotates && block.rotaryLayers == RotaryLayers::Listed) {
+    if (fields.has("noRopeLayers")) {
+      // 1 for a layer that rotates, whatever the key's name seems to say.
+      auto list = fields.integers(
+          "noRopeLayers", static_cast<std::int64_t>(rotates.size()), 0, 1);
+      if (list.empty())
+        return false;
+      for (std::size_t i = 0; i < rotates.size(); ++i)
+        rotates[i] = list[i] != 0;
+    } else {
+      std::int64_t interval = fields.integer("noRopeInterval", 1, maxInt)
+                                  .value_or(block.noRopeInterval);
+      if (interval == 0) {
+        fields.fault("noRopeInterval", "it is not said which layers rotate");
+        return false;
+      }
+      for (std::size_t i = 0; i < rotates.size(); ++i)
+        rotates[i] = (static_cast<std::int64_t>(i) + 1) % interval != 0;
+    }
+  }
+  for (std::size_t i = 0; i < rotates.size(); ++i)
+    if (!rotates[i])
+      spec.layers[i].rotary = RotarySpec();
+  return true;
 }
 
 bool hasBias(const BlockDescriptor &block, const char *name, bool attention,
@@ -293,6 +161,10 @@ bool readHeads(SpecFields &fields, LayerSpec &layer, std::int64_t hiddenSize,
 // 1. the model's own sizes, 2. what holds for all layers, 3. each layer.
 bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
                      ModelSpec &spec) {
+  // Several keys may feed a field, so that none of them is required.
+  for (const char *field :
+       {"layerCount", "hiddenSize", "contextLength", "headCount", "normEps"})
+    fields.require(field);
   auto layerCount = fields.integer("layerCount", 1, maxLayers);
   auto hidden = fields.integer("hiddenSize", 1, maxInt);
   auto vocab = fields.integer("vocabSize", 1, maxInt);
@@ -308,9 +180,18 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
     fields.fault("normEps", "expected a number above 0 (in float32)");
     return false;
   }
+  spec.norm = block.norm;
+  spec.normBias = block.normBias;
+  spec.normOffset = block.normOffset;
+  spec.learnedPositions = block.learnedPositions;
   spec.embeddingScale =
-      fields.number("embeddingScale", -1e9, 1e9).value_or(1.0);
+      fields.number("embeddingScale", -1e9, 1e9)
+          .value_or(block.scalesEmbedding
+                        ? std::sqrt(static_cast<double>(spec.hiddenSize))
+                        : 1.0);
   spec.logitScale = fields.number("logitScale", -1e9, 1e9).value_or(1.0);
+  if (auto divisor = fields.number("logitDivisor", 1e-9, 1e9))
+    spec.logitScale /= *divisor;
   spec.logitSoftcap = fields.number("logitSoftcap", 0.0, 1e9).value_or(0.0);
 
   Activation activation = Activation::Silu;
@@ -319,13 +200,18 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
     fields.problems().add("unsupported activations",
                           quoteName(*name) + " in " +
                               quoteName(fields.keyOf("activation")));
-  RotarySpec rotary;
-  double partialFactor = 1.0;
-  bool rotaryGood = readRotary(fields, block, rotary, partialFactor);
+  RotaryFields rotary = readRotaryFields(fields, block, spec.contextLength);
   auto headDim = fields.integer("headDim", 1, maxHeadDim);
   auto valueHeadDim = fields.integer("valueHeadDim", 1, maxHeadDim);
   auto rotaryDim = fields.integer("rotaryDim", 1, maxHeadDim);
   auto scale = fields.number("attentionScale", 1e-9, 1e9);
+  if (!scale && block.attentionScale > 0)
+    scale = block.attentionScale;
+  if (auto scalar = fields.number("queryScalar", 1e-9, 1e9); scalar && !scale)
+    scale = 1.0 / std::sqrt(*scalar);
+  double softCap = fields.number("attentionSoftcap", 0.0, 1e9).value_or(0.0);
+  double residualScale =
+      fields.number("residualScale", -1e9, 1e9).value_or(1.0);
   bool attentionBias = fields.boolean("attentionBias").value_or(false);
   bool mlpBias = fields.boolean("mlpBias").value_or(false);
   if (!layerCount || !hidden || !vocab || !context || !eps)
@@ -333,8 +219,16 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
 
   std::int64_t count = *layerCount;
   auto heads = fields.integers("headCount", count, 1, maxHeads);
-  auto ffn = fields.integers("ffnSize", count, 1, maxInt);
-  auto kvHeads = fields.has("kvHeadCount")
+  bool derivesFfn = block.ffnMultiple > 0 && !fields.has("ffnSize") &&
+                    *hidden <= maxInt / block.ffnMultiple;
+  auto ffn = derivesFfn
+                 ? std::vector<std::int64_t>(static_cast<std::size_t>(count),
+                                             *hidden * block.ffnMultiple)
+                 : fields.integers("ffnSize", count, 1, maxInt);
+  auto kvHeads = block.kvHeads > 0
+                     ? std::vector<std::int64_t>(
+                           static_cast<std::size_t>(count), block.kvHeads)
+                 : fields.has("kvHeadCount")
                      ? fields.integers("kvHeadCount", count, 1, maxHeads)
                      : heads;
   if (heads.empty() || ffn.empty() || kvHeads.empty())
@@ -347,25 +241,19 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
     layer.ffnSize = ffn[i];
     layer.activation = activation;
     layer.qkNorm = block.qkNorm;
+    layer.softCap = softCap;
+    layer.residualScale = residualScale;
+    layer.gated = block.gated;
+    layer.attnNorm = block.norms.count("attn") > 0;
+    layer.attnPostNorm = block.norms.count("attn_post") > 0;
+    layer.ffnNorm = block.norms.count("ffn") > 0;
+    layer.ffnPostNorm = block.norms.count("ffn_post") > 0;
+    layer.parallel = block.parallel;
     if (!readHeads(fields, layer, *hidden, headDim, i))
       return false;
     if (valueHeadDim && *valueHeadDim != layer.headDim) {
       fields.fault("valueHeadDim", "expected the size of a key head, " +
                                        std::to_string(layer.headDim));
-      return false;
-    }
-    layer.rotary = rotary;
-    layer.rotary.dim =
-        rotaryDim ? *rotaryDim
-                  : static_cast<std::int64_t>(
-                        static_cast<double>(layer.headDim) * partialFactor);
-    if (layer.rotary.dim < 2 || layer.rotary.dim % 2 != 0 ||
-        layer.rotary.dim > layer.headDim) {
-      fields.fault(rotaryDim ? "rotaryDim" : "headDim",
-                   "expected an even number of rotating elements within the "
-                   "head size " +
-                       std::to_string(layer.headDim) + ", got " +
-                       std::to_string(layer.rotary.dim));
       return false;
     }
     layer.softmaxScale =
@@ -378,8 +266,36 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
                     hasBias(block, "up", attentionBias, mlpBias),
                     hasBias(block, "down", attentionBias, mlpBias)};
   }
-  readWindows(fields, block.window, spec);
-  return rotaryGood;
+  readWindows(fields, block, spec);
+  for (LayerSpec &layer : spec.layers) {
+    bool slides = layer.slidingWindow > 0;
+    layer.rotary = slides ? rotary.sliding : rotary.full;
+    double part = slides ? rotary.slidingPartial : rotary.fullPartial;
+    layer.rotary.dim = rotaryDim
+                           ? *rotaryDim
+                           : static_cast<std::int64_t>(
+                                 static_cast<double>(layer.headDim) * part);
+  }
+  if (!dropRotary(fields, block, spec))
+    return false;
+  for (const LayerSpec &layer : spec.layers) {
+    std::int64_t dim = layer.rotary.dim;
+    if (dim == 0 && !block.rotates)
+      continue;
+    bool dropped = dim == 0 && block.rotaryLayers != RotaryLayers::All;
+    if (!dropped && (dim < 2 || dim % 2 != 0 || dim > layer.headDim)) {
+      fields.fault(rotaryDim ? "rotaryDim" : "headDim",
+                   "expected an even number of rotating elements within the "
+                   "head size " +
+                       std::to_string(layer.headDim) + ", got " +
+                       std::to_string(dim));
+      return false;
+    }
+  }
+  for (const LayerSpec &layer : spec.layers)
+    if (layer.rotary.dim > 0)
+      spec.contextLength = stretchedContext(layer.rotary, spec.contextLength);
+  return rotary.good;
 }
 
 void readSamplingFields(SpecFields &fields, DefaultSampling &sampling) {

@@ -59,6 +59,8 @@ const char *activationName(Activation activation) {
     return "gelu";
   case Activation::GeluTanh:
     return "gelu_tanh";
+  case Activation::Relu:
+    return "relu";
   }
   return "?";
 }
@@ -71,6 +73,12 @@ const char *rotaryKindName(RotaryKind kind) {
     return "linear";
   case RotaryKind::Llama3:
     return "llama3";
+  case RotaryKind::Yarn:
+    return "yarn";
+  case RotaryKind::Dynamic:
+    return "dynamic";
+  case RotaryKind::LongRope:
+    return "longrope";
   case RotaryKind::FrequencyFactors:
     return "frequency_factors";
   }
@@ -78,6 +86,8 @@ const char *rotaryKindName(RotaryKind kind) {
 }
 
 std::int64_t storedRow(const TensorSource &source, std::int64_t row) {
+  if (source.storedRows != 0)
+    return source.first + row / source.run * source.stride + row % source.run;
   if (source.permutation == RowPermutation::None)
     return row;
   std::int64_t headDim = source.shape[0] / source.permutationHeads;

@@ -43,6 +43,12 @@ struct TensorSource {
   std::vector<std::int64_t> shape;
   RowPermutation permutation = RowPermutation::None;
   std::int64_t permutationHeads = 0; // heads of a permuted tensor, else 0
+  // A part of a tensor that is fused with others: the bytes hold `storedRows`
+  // rows (0: as `shape` says), and row r is stored row
+  // first + r / run * stride + r % run.
+  std::int64_t storedRows = 0;
+  std::int64_t first = 0, run = 0, stride = 0;
+  bool transposed = false; // the bytes are [in, stored rows]
 
   bool operator==(const TensorSource &) const = default;
 };
@@ -54,6 +60,9 @@ enum class RotaryKind {
   Default,
   Linear,
   Llama3,
+  Yarn,
+  Dynamic,          // the base grows with the length beyond the original one
+  LongRope,         // one of two lists of divisors, by length
   FrequencyFactors, // GGUF's rope_freqs.weight: a divisor for each frequency
 };
 
@@ -65,17 +74,31 @@ struct RotarySpec {
   RotaryLayout layout = RotaryLayout::Half;
   std::int64_t dim = 0; // elements of a head that rotate: [0, dim)
   double theta = 10000.0;
-  double factor = 1.0;                    // Linear, Llama3
+  double factor = 1.0;                    // Linear, Llama3, Yarn, Dynamic
   double lowFreqFactor = 0.0;             // Llama3
   double highFreqFactor = 0.0;            // Llama3
-  std::int64_t originalContextLength = 0; // Llama3
-  double attentionFactor = 1.0;           // multiplies cos and sin
-  std::vector<float> invFreq;             // [dim / 2], scaling applied
+  std::int64_t originalContextLength = 0; // Llama3, Yarn, Dynamic, LongRope
+  double betaFast = 32.0, betaSlow = 1.0; // Yarn
+  bool truncates = true;                  // Yarn
+  std::vector<double> shortFactors, longFactors; // LongRope, [dim / 2]
+  double attentionFactor = 1.0;                  // multiplies cos and sin
+  // [dim / 2], scaling applied; LongRope: short, then long
+  std::vector<float> invFreq;
 
   bool operator==(const RotarySpec &) const = default;
 };
 
-enum class Activation { Silu, Gelu, GeluTanh };
+enum class Activation { Silu, Gelu, GeluTanh, Relu };
+
+enum class NormKind { Rms, Layer };
+
+// Norms of q and k before the rotation, of the model's kind and without bias.
+enum class QkNorm {
+  None,
+  Head,    // of each head, all with the same weights
+  OwnHead, // of each head, each with its own
+  Row,     // of all heads together
+};
 
 const char *activationName(Activation activation);
 const char *rotaryKindName(RotaryKind kind);
@@ -95,11 +118,20 @@ struct LayerSpec {
   std::int64_t headDim = 0;
   RotarySpec rotary;
   std::int64_t slidingWindow = 0; // keys a query sees, itself included; 0 = all
-  bool qkNorm = false;            // RMS norm of each q and k head
+  QkNorm qkNorm = QkNorm::None;
   LayerBiases biases;
   std::int64_t ffnSize = 0;
   Activation activation = Activation::Silu;
   double softmaxScale = 0.0;
+  double softCap = 0.0; // of the scores; 0 = none
+  // x + attention(attnNorm(x)), then the same of the feed-forward; a post norm
+  // is of what is added. Parallel: x + attention(..) + feed-forward(..), the
+  // latter of ffnNorm(x), or of attnNorm(x) where there is no ffnNorm.
+  bool attnNorm = true, attnPostNorm = false;
+  bool ffnNorm = true, ffnPostNorm = false;
+  bool parallel = false;
+  bool gated = true;          // act(gate) * up; else act(up)
+  double residualScale = 1.0; // of what is added to the stream
 
   bool operator==(const LayerSpec &) const = default;
 };
@@ -138,9 +170,10 @@ struct TokenizerLocation {
 
 // Parameters are keyed by role:
 //   embed  final_norm  lm_head (absent when tiedHead)
-//   layer.{i}.attn_norm  .q .k .v .o  .q_norm .k_norm
-//   layer.{i}.ffn_norm   .gate .up .down
-// and the seven projections' biases as layer.{i}.q.bias and so on.
+//   positions (learned ones)
+//   layer.{i}.attn_norm .attn_post_norm .q .k .v .o .q_norm .k_norm
+//   layer.{i}.ffn_norm .ffn_post_norm .gate .up .down
+// and biases as layer.{i}.q.bias, final_norm.bias and so on.
 struct ModelSpec {
   std::string family;       // the descriptor that read it
   std::string architecture; // as the input spells it
@@ -148,7 +181,11 @@ struct ModelSpec {
   std::int64_t hiddenSize = 0;
   std::int64_t contextLength = 0;
   bool tiedHead = false;
+  NormKind norm = NormKind::Rms; // of all norms
+  bool normBias = false;         // of a layer norm
+  double normOffset = 0.0;       // added to the weights of an RMS norm
   double normEps = 0.0;
+  bool learnedPositions = false;
   double embeddingScale = 1.0;
   double logitScale = 1.0;
   double logitSoftcap = 0.0; // 0 = none

@@ -19,14 +19,17 @@ std::string shapeText(const std::vector<std::uint64_t> &shape) {
 
 class TensorBinder {
 public:
-  TensorBinder(SpecFields &fields, const Descriptor &descriptor,
-               const RouteDescriptor &route,
+  TensorBinder(SpecFields &fields, const RouteDescriptor &route,
                const std::vector<FileTensor> &tensors,
                const ImportOptions &options, ModelSpec &spec)
-      : problems_(fields.problems()), fields_(fields), descriptor_(descriptor),
-        route_(route), options_(options), spec_(spec) {
-    for (const FileTensor &tensor : tensors)
+      : problems_(fields.problems()), fields_(fields), route_(route),
+        options_(options), spec_(spec) {
+    const std::string &prefix = route.optionalPrefix;
+    hasPrefix_ = false;
+    for (const FileTensor &tensor : tensors) {
       unused_[tensor.name] = &tensor;
+      hasPrefix_ |= tensor.name.rfind(prefix, 0) == 0;
+    }
   }
 
   void bind();
@@ -35,8 +38,16 @@ private:
   // The file's name for a role, such as ("layer.{i}.q", 3).
   std::string nameOf(const std::string &role, std::int64_t layer) const {
     auto found = route_.tensors.find(role);
-    return found == route_.tensors.end() ? ""
-                                         : expandPattern(found->second, layer);
+    return found == route_.tensors.end()
+               ? ""
+               : expandPattern(withoutPrefix(found->second), layer);
+  }
+  // A pattern as files without the optional prefix have it.
+  std::string withoutPrefix(const std::string &pattern) const {
+    const std::string &prefix = route_.optionalPrefix;
+    return hasPrefix_ || pattern.rfind(prefix, 0) != 0
+               ? pattern
+               : pattern.substr(prefix.size());
   }
   const FileTensor *peek(const std::string &role, std::int64_t layer) const {
     auto found = unused_.find(nameOf(role, layer));
@@ -47,6 +58,19 @@ private:
   void add(const std::string &role, std::int64_t layer,
            const std::vector<std::int64_t> &shape,
            std::int64_t rotaryHeads = 0);
+  // The tensor that holds several projections, and its rows of one of them.
+  std::string fusedRole(const std::string &name) const;
+  struct Rows {
+    std::string role;
+    std::int64_t count = 0, first = 0, run = 0, stride = 0;
+  };
+  void addFused(const std::string &role, std::int64_t layer,
+                std::int64_t allRows, std::int64_t columns,
+                const std::vector<Rows> &parts);
+  bool isTransposed(const std::string &role,
+                    const std::vector<std::int64_t> &shape) const;
+  void addNorm(const std::string &role, std::int64_t layer);
+  void bindProjections(std::int64_t index);
   void bindHead();
   void bindLayer(std::int64_t index);
   void setBiasesByPresence(std::int64_t index);
@@ -55,11 +79,11 @@ private:
 
   ImportProblems &problems_;
   SpecFields &fields_;
-  const Descriptor &descriptor_;
   const RouteDescriptor &route_;
   const ImportOptions &options_;
   ModelSpec &spec_;
   std::map<std::string, const FileTensor *> unused_;
+  bool hasPrefix_ = true;
 };
 
 // The tensor of a role, which no other role can have after this.
@@ -94,6 +118,76 @@ bool TensorBinder::check(const FileTensor &tensor,
   return good;
 }
 
+TensorSource sourceOf(const FileTensor &tensor) {
+  TensorSource source;
+  source.name = tensor.name;
+  source.fileIndex = tensor.fileIndex;
+  source.byteOffset = tensor.byteOffset;
+  source.sizeBytes = tensor.data.size();
+  source.dtype = *tensor.dtype;
+  return source;
+}
+
+std::string TensorBinder::fusedRole(const std::string &name) const {
+  for (auto [fused, parts] :
+       {std::pair("qkv", std::set<std::string>{"q", "k", "v"}),
+        std::pair("gate_up", std::set<std::string>{"gate", "up"})})
+    if (parts.count(name) &&
+        route_.tensors.count(std::string("layer.{i}.") + fused))
+      return fused;
+  return name;
+}
+
+// Whether the file holds the matrix as [in, out].
+bool TensorBinder::isTransposed(const std::string &role,
+                                const std::vector<std::int64_t> &shape) const {
+  return shape.size() == 2 && route_.transposed.count(role);
+}
+
+// One tensor that holds the rows of several parameters.
+void TensorBinder::addFused(const std::string &role, std::int64_t layer,
+                            std::int64_t allRows, std::int64_t columns,
+                            const std::vector<Rows> &parts) {
+  const FileTensor *tensor = take(role, layer);
+  if (!tensor) {
+    problems_.add("missing tensors", quoteName(nameOf(role, layer)));
+    return;
+  }
+  bool matrix = columns > 0;
+  std::vector<std::int64_t> shape = {allRows};
+  if (matrix)
+    shape.push_back(columns);
+  bool transposed = isTransposed(role, shape);
+  std::vector<std::uint64_t> stored(shape.begin(), shape.end());
+  if (transposed)
+    std::swap(stored[0], stored[1]);
+  if (!check(*tensor, stored))
+    return;
+  if (transposed && weightBlockElements(*tensor->dtype) != 1) {
+    problems_.add("unsupported dtypes",
+                  "unsupported dtype " + tensor->dtypeName +
+                      " in transposed tensor " + quoteName(tensor->name));
+    return;
+  }
+  for (const Rows &part : parts) {
+    TensorSource source = sourceOf(*tensor);
+    source.shape = shape;
+    source.shape[0] = part.count;
+    source.transposed = transposed;
+    source.storedRows = allRows;
+    source.first = part.first;
+    source.run = part.run;
+    source.stride = part.stride;
+    spec_.parameters[expandPattern(part.role, layer)] = std::move(source);
+  }
+}
+
+void TensorBinder::addNorm(const std::string &role, std::int64_t layer) {
+  add(role, layer, {spec_.hiddenSize});
+  if (spec_.normBias)
+    add(role + ".bias", layer, {spec_.hiddenSize});
+}
+
 void TensorBinder::add(const std::string &role, std::int64_t layer,
                        const std::vector<std::int64_t> &shape,
                        std::int64_t rotaryHeads) {
@@ -102,15 +196,15 @@ void TensorBinder::add(const std::string &role, std::int64_t layer,
     problems_.add("missing tensors", quoteName(nameOf(role, layer)));
     return;
   }
-  if (!check(*tensor, {shape.begin(), shape.end()}))
+  std::vector<std::uint64_t> stored(shape.begin(), shape.end());
+  bool transposed = isTransposed(role, shape);
+  if (transposed)
+    std::swap(stored[0], stored[1]);
+  if (!check(*tensor, stored))
     return;
-  TensorSource source;
-  source.name = tensor->name;
-  source.fileIndex = tensor->fileIndex;
-  source.byteOffset = tensor->byteOffset;
-  source.sizeBytes = tensor->data.size();
-  source.dtype = *tensor->dtype;
+  TensorSource source = sourceOf(*tensor);
   source.shape = shape;
+  source.transposed = transposed;
   if (rotaryHeads > 0 && route_.permutedRotary) {
     source.permutation = RowPermutation::LlamaGgufRope;
     source.permutationHeads = rotaryHeads;
@@ -165,9 +259,9 @@ void TensorBinder::setBiasesByPresence(std::int64_t index) {
         std::pair("v", &biases.v), std::pair("o", &biases.o),
         std::pair("gate", &biases.gate), std::pair("up", &biases.up),
         std::pair("down", &biases.down)}) {
-    BiasRule rule = descriptor_.block.biases.at(name);
+    BiasRule rule = route_.block.biases.at(name);
     if (rule == BiasRule::AttentionBias || rule == BiasRule::MlpBias)
-      *flag = peek(std::string("layer.{i}.") + name + ".bias", index);
+      *flag = peek("layer.{i}." + fusedRole(name) + ".bias", index);
   }
 }
 
@@ -175,42 +269,106 @@ void TensorBinder::bindLayer(std::int64_t index) {
   if (route_.biasesByPresence)
     setBiasesByPresence(index);
   const LayerSpec &layer = spec_.layers[static_cast<std::size_t>(index)];
-  std::int64_t hidden = spec_.hiddenSize, ffn = layer.ffnSize;
-  std::int64_t qRows = layer.heads * layer.headDim;
-  std::int64_t kvRows = layer.kvHeads * layer.headDim;
-  if (route_.permutedRotary && layer.rotary.dim != layer.headDim)
+  if (route_.permutedRotary && layer.rotary.dim != 0 &&
+      layer.rotary.dim != layer.headDim)
     problems_.add("unsupported values",
                   "layer " + std::to_string(index) +
                       ": rows permuted for a "
                       "rotation of " +
                       std::to_string(layer.rotary.dim) + " of " +
                       std::to_string(layer.headDim) + " head elements");
-
-  add("layer.{i}.attn_norm", index, {hidden});
-  add("layer.{i}.q", index, {qRows, hidden}, layer.heads);
-  add("layer.{i}.k", index, {kvRows, hidden}, layer.kvHeads);
-  add("layer.{i}.v", index, {kvRows, hidden});
-  add("layer.{i}.o", index, {hidden, qRows});
-  add("layer.{i}.ffn_norm", index, {hidden});
-  add("layer.{i}.gate", index, {ffn, hidden});
-  add("layer.{i}.up", index, {ffn, hidden});
-  add("layer.{i}.down", index, {hidden, ffn});
-  if (layer.qkNorm) {
-    add("layer.{i}.q_norm", index, {layer.headDim});
-    add("layer.{i}.k_norm", index, {layer.headDim});
+  for (auto [present, role] : {std::pair(layer.attnNorm, "attn"),
+                               std::pair(layer.attnPostNorm, "attn_post"),
+                               std::pair(layer.ffnNorm, "ffn"),
+                               std::pair(layer.ffnPostNorm, "ffn_post")})
+    if (present)
+      addNorm(std::string("layer.{i}.") + role + "_norm", index);
+  bindProjections(index);
+  if (layer.qkNorm == QkNorm::None)
+    return;
+  for (auto [role, heads] : {std::pair("layer.{i}.q_norm", layer.heads),
+                             std::pair("layer.{i}.k_norm", layer.kvHeads)}) {
+    std::int64_t size = layer.headDim;
+    if (layer.qkNorm != QkNorm::Head)
+      size *= heads;
+    // Weights of each head's own may be a matrix, a row a head.
+    if (const FileTensor *tensor = peek(role, index);
+        tensor && layer.qkNorm == QkNorm::OwnHead && tensor->dtype &&
+        tensor->shape ==
+            std::vector<std::uint64_t>{std::uint64_t(heads),
+                                       std::uint64_t(layer.headDim)}) {
+      TensorSource source = sourceOf(*take(role, index));
+      source.shape = {size};
+      spec_.parameters[expandPattern(role, index)] = std::move(source);
+      continue;
+    }
+    add(role, index, {size});
   }
-  if (layer.biases.q)
-    add("layer.{i}.q.bias", index, {qRows}, layer.heads);
-  if (layer.biases.k)
-    add("layer.{i}.k.bias", index, {kvRows}, layer.kvHeads);
-  if (layer.biases.v)
-    add("layer.{i}.v.bias", index, {kvRows});
+}
+
+// The matrices of a layer and their biases, each in a tensor of its own or
+// fused with others.
+void TensorBinder::bindProjections(std::int64_t index) {
+  const LayerSpec &layer = spec_.layers[static_cast<std::size_t>(index)];
+  std::int64_t hidden = spec_.hiddenSize, ffn = layer.ffnSize;
+  std::int64_t qRows = layer.heads * layer.headDim;
+  std::int64_t kvRows = layer.kvHeads * layer.headDim;
+
+  if (fusedRole("q") != "q") {
+    std::int64_t all = qRows + 2 * kvRows;
+    std::vector<Rows> parts = {
+        {"layer.{i}.q", qRows, 0, qRows, qRows},
+        {"layer.{i}.k", kvRows, qRows, kvRows, kvRows},
+        {"layer.{i}.v", kvRows, qRows + kvRows, kvRows, kvRows}};
+    if (route_.groupedQkv) {
+      // For each key head its query heads, then its key, then its value.
+      std::int64_t dim = layer.headDim;
+      std::int64_t queries = layer.heads / layer.kvHeads * dim;
+      std::int64_t stride = queries + 2 * dim;
+      parts = {{"layer.{i}.q", qRows, 0, queries, stride},
+               {"layer.{i}.k", kvRows, queries, dim, stride},
+               {"layer.{i}.v", kvRows, queries + dim, dim, stride}};
+    }
+    addFused("layer.{i}.qkv", index, all, hidden, parts);
+    if (layer.biases.q) {
+      for (Rows &part : parts)
+        part.role += ".bias";
+      addFused("layer.{i}.qkv.bias", index, all, 0, parts);
+    }
+  } else {
+    add("layer.{i}.q", index, {qRows, hidden}, layer.heads);
+    add("layer.{i}.k", index, {kvRows, hidden}, layer.kvHeads);
+    add("layer.{i}.v", index, {kvRows, hidden});
+    if (layer.biases.q)
+      add("layer.{i}.q.bias", index, {qRows}, layer.heads);
+    if (layer.biases.k)
+      add("layer.{i}.k.bias", index, {kvRows}, layer.kvHeads);
+    if (layer.biases.v)
+      add("layer.{i}.v.bias", index, {kvRows});
+  }
+  add("layer.{i}.o", index, {hidden, qRows});
   if (layer.biases.o)
     add("layer.{i}.o.bias", index, {hidden});
-  if (layer.biases.gate)
-    add("layer.{i}.gate.bias", index, {ffn});
-  if (layer.biases.up)
-    add("layer.{i}.up.bias", index, {ffn});
+
+  if (fusedRole("up") != "up") {
+    std::vector<Rows> parts = {{"layer.{i}.gate", ffn, 0, ffn, ffn},
+                               {"layer.{i}.up", ffn, ffn, ffn, ffn}};
+    addFused("layer.{i}.gate_up", index, 2 * ffn, hidden, parts);
+    if (layer.biases.up) {
+      for (Rows &part : parts)
+        part.role += ".bias";
+      addFused("layer.{i}.gate_up.bias", index, 2 * ffn, 0, parts);
+    }
+  } else {
+    if (layer.gated)
+      add("layer.{i}.gate", index, {ffn, hidden});
+    add("layer.{i}.up", index, {ffn, hidden});
+    if (layer.gated && layer.biases.gate)
+      add("layer.{i}.gate.bias", index, {ffn});
+    if (layer.biases.up)
+      add("layer.{i}.up.bias", index, {ffn});
+  }
+  add("layer.{i}.down", index, {hidden, ffn});
   if (layer.biases.down)
     add("layer.{i}.down.bias", index, {hidden});
 }
@@ -243,8 +401,18 @@ void TensorBinder::bindRotary() {
   }
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     RotarySpec &rotary = spec_.layers[i].rotary;
-    if (i > 0 && rotary.dim == spec_.layers[i - 1].rotary.dim) {
-      rotary.invFreq = spec_.layers[i - 1].rotary.invFreq;
+    if (rotary.dim == 0)
+      continue;
+    auto made =
+        std::find_if(spec_.layers.begin(),
+                     spec_.layers.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const LayerSpec &other) {
+                       RotarySpec same = other.rotary;
+                       same.invFreq.clear();
+                       return same == rotary;
+                     });
+    if (made != spec_.layers.begin() + static_cast<std::ptrdiff_t>(i)) {
+      rotary.invFreq = made->rotary.invFreq;
       continue;
     }
     Status status = computeInverseFrequencies(rotary, factors);
@@ -257,11 +425,11 @@ void TensorBinder::bindLeftovers() {
   std::size_t ignored = 0;
   std::string why;
   for (const auto &[name, tensor] : unused_) {
-    auto rule =
-        std::find_if(route_.ignoredTensors.begin(), route_.ignoredTensors.end(),
-                     [&name = name](const IgnoredTensor &entry) {
-                       return matchesPattern(entry.pattern, name);
-                     });
+    auto rule = std::find_if(
+        route_.ignoredTensors.begin(), route_.ignoredTensors.end(),
+        [&, &name = name](const IgnoredTensor &entry) {
+          return matchesPattern(withoutPrefix(entry.pattern), name);
+        });
     if (rule == route_.ignoredTensors.end()) {
       problems_.add("unknown tensors",
                     quoteName(name) + " " + shapeText(tensor->shape));
@@ -278,7 +446,9 @@ void TensorBinder::bindLeftovers() {
 void TensorBinder::bind() {
   bindHead();
   add("embed", 0, {spec_.vocabSize, spec_.hiddenSize});
-  add("final_norm", 0, {spec_.hiddenSize});
+  addNorm("final_norm", 0);
+  if (spec_.learnedPositions)
+    add("positions", 0, {spec_.contextLength, spec_.hiddenSize});
   for (std::int64_t i = 0; i < std::int64_t(spec_.layers.size()); ++i)
     bindLayer(i);
   bindRotary();
@@ -287,11 +457,17 @@ void TensorBinder::bind() {
 
 } // namespace
 
-void bindTensors(SpecFields &fields, const Descriptor &descriptor,
-                 const RouteDescriptor &route,
+std::set<std::string> namesOf(const std::vector<FileTensor> &tensors) {
+  std::set<std::string> names;
+  for (const FileTensor &tensor : tensors)
+    names.insert(tensor.name);
+  return names;
+}
+
+void bindTensors(SpecFields &fields, const RouteDescriptor &route,
                  const std::vector<FileTensor> &tensors,
                  const ImportOptions &options, ModelSpec &spec) {
-  TensorBinder(fields, descriptor, route, tensors, options, spec).bind();
+  TensorBinder(fields, route, tensors, options, spec).bind();
 }
 
 } // namespace ingot

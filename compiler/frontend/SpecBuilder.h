@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +31,11 @@ struct FileTensor {
 // Finishes `spec`, whose layers readModelFields() has filled: parameters, tied
 // head, biases where the tensors tell, and rotary frequencies. Adds to the
 // problems of `fields`.
-void bindTensors(SpecFields &fields, const Descriptor &descriptor,
-                 const RouteDescriptor &route,
+void bindTensors(SpecFields &fields, const RouteDescriptor &route,
                  const std::vector<FileTensor> &tensors,
                  const ImportOptions &options, ModelSpec &spec);
+
+// What cases of a descriptor may ask for.
+std::set<std::string> namesOf(const std::vector<FileTensor> &tensors);
 
 } // namespace ingot

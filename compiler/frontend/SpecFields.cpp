@@ -80,11 +80,21 @@ void SpecFields::apply(const KeyRules &rules, const Json &config,
   for (const auto &[key, rule] : expanded) {
     if (rule.kind != KeyRule::Kind::Field || has(rule.field))
       continue;
-    if (rule.required)
+    std::string &keys = missing_[rule.field];
+    keys += (keys.empty() ? "" : " or ") + quoteName(key);
+    if (rule.required) {
       problems_.add("missing " + what + " keys", quoteName(key));
-    else if (!rule.defaultValue.is_null())
+      reported_.insert(rule.field);
+    } else if (!rule.defaultValue.is_null())
       set(rule.field, rule.defaultValue, key);
   }
+}
+
+void SpecFields::require(const std::string &field) {
+  if (has(field) || !reported_.insert(field).second)
+    return;
+  auto keys = missing_.find(field);
+  problems_.add("missing keys", keys == missing_.end() ? field : keys->second);
 }
 
 void SpecFields::set(const std::string &field, Json value,

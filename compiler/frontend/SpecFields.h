@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ public:
   void apply(const KeyRules &rules, const nlohmann::json &config,
              const std::string &what, const std::string &arch = "");
 
+  // Adds a problem where the field is absent and none has been added for it.
+  void require(const std::string &field);
   bool has(const std::string &field) const { return values_.count(field); }
   void set(const std::string &field, nlohmann::json value,
            const std::string &key);
@@ -64,6 +67,8 @@ private:
     std::string key;
   };
   std::map<std::string, Value> values_;
+  std::map<std::string, std::string> missing_; // field to the keys for it
+  std::set<std::string> reported_;
   ImportProblems &problems_;
 };
 

@@ -97,6 +97,30 @@ static inline __attribute__((always_inline)) Real geluTanhLaw(Real x) {
   return x / (Real(1.0f) + expLaw(inner * Real(-1.5957691216f)));
 }
 
+// GELU by the error function, x * Phi(x), from its tail: Phi(-|x|) =
+// erfc(t) / 2 with t = |x| / sqrt(2), and erfc(t) = e^(-t q(t)) up to 4, where q
+// is a polynomial; 0 beyond. Phi is within 5e-8.
+template <typename Real>
+static inline __attribute__((always_inline)) Real geluLaw(Real x) {
+  Real t = absOf(x) * Real(0x1.6a09e6p-1f);
+  Real q = fmaOf(t, Real(-0x1.0de844p-17f), Real(0x1.bcb5a4p-14f));
+  q = fmaOf(q, t, Real(-0x1.344196p-11f));
+  q = fmaOf(q, t, Real(0x1.9d56c0p-10f));
+  q = fmaOf(q, t, Real(-0x1.ed1e06p-15f));
+  q = fmaOf(q, t, Real(-0x1.3ada88p-6f));
+  q = fmaOf(q, t, Real(0x1.a510c8p-4f));
+  q = fmaOf(q, t, Real(0x1.45f28cp-1f));
+  q = fmaOf(q, t, Real(0x1.20dd78p+0f));
+  Real tail = expLaw(-(q * t)) * Real(0.5f);
+  tail = select(t > Real(4.0f), Real(0.0f), tail);
+  return x * select(x < Real(0.0f), tail, Real(1.0f) - tail);
+}
+
+template <typename Real>
+static inline __attribute__((always_inline)) Real reluLaw(Real x) {
+  return select(x < Real(0.0f), Real(0.0f), x);
+}
+
 // cap * tanh(x / cap), with tanh |t| = (1 - e^-2|t|) / (1 + e^-2|t|).
 template <typename Real>
 static inline __attribute__((always_inline)) Real softCapLaw(Real x, Real cap) {

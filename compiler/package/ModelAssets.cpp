@@ -57,6 +57,8 @@ Result<std::vector<uint8_t>> fromHuggingFace(const std::string &path,
 }
 
 Result<std::string> templatesJson(ArrayAttr templates) {
+  if (templates.empty())
+    return std::string(); // no segment
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::set<std::string> names;
   for (auto entry : templates.getAsRange<DictionaryAttr>()) {

@@ -166,11 +166,25 @@ RowSource sourceOf(const std::vector<StoredPart> &parts, std::uint64_t row) {
       const std::uint64_t within = row % head;
       source.row = row - within + within % (head / 2) * 2 + within / (head / 2);
     }
-    const std::uint64_t rowBytes = part.bytes.size() / part.rows;
-    source.bytes = part.bytes.data() + source.row * rowBytes;
+    if (part.storedRows != 0)
+      source.row = part.first + row / part.run * part.stride + row % part.run;
+    // A row of a transposed tensor begins with an element of its first line.
+    const std::uint64_t step = part.transposed
+                                   ? unitBytes(part.form)
+                                   : part.bytes.size() / part.allRows();
+    source.bytes = part.bytes.data() + source.row * step;
     return source;
   }
   return {};
+}
+
+void widenSource(const RowSource &source, std::uint64_t columns, float *out) {
+  const StoredPart &part = *source.part;
+  if (!part.transposed)
+    return widenRow(part.form, source.bytes, columns, out);
+  const std::uint64_t line = part.allRows() * unitBytes(part.form);
+  for (std::uint64_t k = 0; k < columns; ++k)
+    widenRow(part.form, source.bytes + k * line, 1, out + k);
 }
 
 Status checkFinite(const RowSource &source, const std::vector<float> &values) {
@@ -209,7 +223,7 @@ Status encodeRow(const RowSource &source, const WeightEncoding &encoding,
                                ": expected a finite scale of the block");
     return Status::ok();
   }
-  widenRow(source.part->form, source.bytes, columns, row.values.data());
+  widenSource(source, columns, row.values.data());
   INGOT_RETURN_IF_ERROR(checkFinite(source, row.values));
   for (std::uint64_t g = 0; g < row.scales.size(); ++g) {
     const std::uint64_t begin = g * encoding.group;
@@ -254,7 +268,7 @@ Status placeFloats(const RowSource &source, WeightCode code,
                    std::vector<float> &values, std::uint64_t lane,
                    std::uint8_t *tile) {
   const std::uint64_t columns = values.size();
-  widenRow(source.part->form, source.bytes, columns, values.data());
+  widenSource(source, columns, values.data());
   INGOT_RETURN_IF_ERROR(checkFinite(source, values));
   const std::uint64_t elementBytes = code == WeightCode::F32 ? 4 : 2;
   std::uint8_t *to = tile + lane * elementBytes;
@@ -352,17 +366,27 @@ Result<WeightPacker> WeightPacker::create(const WeightEncoding &encoding,
     if (!rowBytes)
       return rowBytes.status().withContext(what);
     if (part.rows == 0 || part.rows >= kLargestSide ||
-        part.bytes.size() / *rowBytes != part.rows ||
+        part.bytes.size() / *rowBytes != part.allRows() ||
         part.bytes.size() % *rowBytes != 0)
-      return Status::invalid(what + ": expected " + std::to_string(part.rows) +
-                             " rows of " + std::to_string(*rowBytes) +
-                             " bytes, found " +
+      return Status::invalid(what + ": expected " +
+                             std::to_string(part.allRows()) + " rows of " +
+                             std::to_string(*rowBytes) + " bytes, found " +
                              std::to_string(part.bytes.size()) + " bytes");
     if (part.permuteHeads != 0 &&
         part.rows % (2 * std::uint64_t{part.permuteHeads}) != 0)
       return Status::invalid(what + ": " + std::to_string(part.rows) +
                              " rows are not pairs of " +
                              std::to_string(part.permuteHeads) + " heads");
+    if (part.storedRows != 0 &&
+        (part.permuteHeads != 0 || part.run == 0 || part.rows % part.run != 0 ||
+         part.stride < part.run || part.first > part.storedRows ||
+         part.stride > part.storedRows ||
+         part.first + (part.rows / part.run - 1) * part.stride + part.run >
+             part.storedRows))
+      return Status::invalid(what + ": its rows are not within the " +
+                             std::to_string(part.storedRows) + " stored ones");
+    if (part.transposed && (isBlock(part.form) || part.permuteHeads != 0))
+      return Status::invalid(what + ": a transposed tensor has no blocks");
     packer.rows_ += part.rows;
   }
   INGOT_ASSIGN_OR_RETURN(packer.layout_,
@@ -491,7 +515,7 @@ Status WeightPacker::widenRows(std::uint64_t firstRow,
   std::vector<float> values(columns_);
   for (std::uint64_t i = 0; i < out.size() / columns_; ++i) {
     const RowSource source = sourceOf(parts_, firstRow + i);
-    widenRow(source.part->form, source.bytes, columns_, values.data());
+    widenSource(source, columns_, values.data());
     INGOT_RETURN_IF_ERROR(checkFinite(source, values));
     std::copy(values.begin(), values.end(),
               out.begin() + static_cast<std::ptrdiff_t>(i * columns_));

@@ -40,6 +40,14 @@ struct StoredPart {
   // > 0: the rows are llama.cpp's permuted q or k projection of this many
   // heads; the packed weight holds them in the model's own order.
   std::uint32_t permuteHeads = 0;
+  // > 0: the bytes hold this many rows, and row r of the part is stored row
+  // first + r / run * stride + r % run.
+  std::uint64_t storedRows = 0;
+  std::uint64_t first = 0, run = 0, stride = 0;
+  // The bytes are [columns, stored rows]; for forms without blocks.
+  bool transposed = false;
+
+  std::uint64_t allRows() const { return storedRows ? storedRows : rows; }
 };
 
 // Where the planes of a packed tensor lie, from its start; each is 64-byte

@@ -346,7 +346,8 @@ private:
       llvm::TypeSwitch<Operation *>(&inner)
           .Case<plan::EmbedOp, plan::RopeTableOp, plan::RmsNormOp,
                 plan::QuantizeOp, plan::LinearOp, plan::GatedOp,
-                plan::RopeCacheWriteOp, plan::AttentionOp, plan::GatherRowsOp>(
+                plan::RopeCacheWriteOp, plan::AttentionOp, plan::GatherRowsOp,
+                plan::LayerNormOp, plan::ActivateOp, plan::AddOp, plan::CapOp>(
               [&](auto typed) { launch->params.Set(params(typed)); });
       segment->launches.push_back(std::move(launch));
     }
@@ -370,6 +371,7 @@ private:
     params.table = weight(op.getTableAttr());
     params.output = buffer(op.getOutputAttr());
     params.scale = op.getScale().convertToFloat();
+    params.by_position = op.getByPosition();
     return params;
   }
 
@@ -379,6 +381,56 @@ private:
     params.output = buffer(op.getOutputAttr());
     params.rotary_dim = op.getRotaryDim();
     params.attention_factor = op.getAttentionFactor().convertToFloat();
+    params.scaling = op.getScaling() == "dynamic"  ? fbs::RopeScaling::dynamic
+                     : op.getScaling() == "listed" ? fbs::RopeScaling::listed
+                                                   : fbs::RopeScaling::fixed;
+    params.original = op.getOriginal();
+    params.theta = op.getTheta().convertToDouble();
+    params.factor = op.getFactor().convertToDouble();
+    return params;
+  }
+
+  fbs::LayerNormT params(plan::LayerNormOp op) {
+    fbs::LayerNormT params;
+    params.input = buffer(op.getInputAttr());
+    params.weight = weight(op.getWeightAttr());
+    params.bias = weight(op.getBiasAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.quantized = buffer(op.getQuantizedAttr());
+    params.width = op.getWidth();
+    params.eps = op.getEps().convertToFloat();
+    params.domain = static_cast<fbs::Domain>(op.getDomain());
+    return params;
+  }
+
+  fbs::ActivateT params(plan::ActivateOp op) {
+    fbs::ActivateT params;
+    params.input = buffer(op.getInputAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.quantized = buffer(op.getQuantizedAttr());
+    params.width = op.getWidth();
+    params.activation = op.getActivation().str();
+    return params;
+  }
+
+  fbs::AddT params(plan::AddOp op) {
+    fbs::AddT params;
+    params.residual = buffer(op.getResidualAttr());
+    params.update = buffer(op.getUpdateAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.width = op.getWidth();
+    params.scale = op.getScale().convertToFloat();
+    return params;
+  }
+
+  fbs::CapT params(plan::CapOp op) {
+    fbs::CapT params;
+    params.input = buffer(op.getInputAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.width = op.getWidth();
+    params.scale = op.getScale().convertToFloat();
+    params.soft_cap = op.getSoftCap().convertToFloat();
+    params.domain = static_cast<fbs::Domain>(op.getDomain());
     return params;
   }
 
@@ -442,6 +494,11 @@ private:
     params.head_dim = op.getHeadDim();
     params.rotary_dim = op.getRotaryDim();
     params.norm_eps = op.getNormEps().convertToFloat();
+    params.interleaved = op.getInterleaved();
+    params.norm_kind =
+        op.getNormKind() == "layer" ? fbs::NormKind::layer : fbs::NormKind::rms;
+    params.norm_rows = op.getNormRows();
+    params.norm_offset = op.getNormOffset().convertToFloat();
     return params;
   }
 

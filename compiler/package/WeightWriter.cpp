@@ -130,6 +130,11 @@ public:
         stored.rows = part.getRows();
         stored.columns = part.getColumns();
         stored.permuteHeads = part.getPermute();
+        stored.storedRows = part.getStoredRows();
+        stored.first = part.getFirst();
+        stored.run = part.getRun();
+        stored.stride = part.getStride();
+        stored.transposed = part.getTransposed();
         parts.push_back(std::move(stored));
       }
       WeightEncoding encoding;

@@ -2,6 +2,7 @@
 // run: keys and values of each (state, layer), rounded to the state's dtype.
 #include "compiler/reference/LmExecutor.h"
 
+#include "compiler/kernels/Exp.h"
 #include "compiler/kernels/reference/Scalar.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -66,7 +67,8 @@ private:
   LmRows embed(lm::EmbedOp op) const;
   LmRows rmsNorm(lm::RmsNormOp op) const;
   LmRows headNorm(LmRows rows, llvm::StringRef weightName, std::int64_t heads,
-                  std::int64_t headDim, float eps) const;
+                  std::int64_t headDim, float eps, lm::NormKind kind,
+                  float weightOffset) const;
   LmRows rotate(LmRows rows, const LmRows &table, std::int64_t heads,
                 std::int64_t headDim, std::int64_t rotaryDim,
                 bool interleaved) const;
@@ -87,11 +89,15 @@ private:
 
 LmRows Run::embed(lm::EmbedOp op) const {
   const LoadedWeight &table = weight(op.getTable());
+  auto program = op->getParentOfType<lm::ProgramOp>();
+  std::span<const std::int32_t> ids = tokens_;
+  if (op.getTokens() == program.getPositions())
+    ids = positions_;
   LmRows result = LmRows::zeros(tokens_.size(), table.columns);
   float scale = op.getScale().convertToFloat();
   for (std::size_t t = 0; t < tokens_.size(); ++t)
     for (std::int64_t k = 0; k < table.columns; ++k)
-      result.row(t)[k] = table.values[tokens_[t] * table.columns + k] * scale;
+      result.row(t)[k] = table.values[ids[t] * table.columns + k] * scale;
   return result;
 }
 
@@ -105,12 +111,19 @@ LmRows Run::rmsNorm(lm::RmsNormOp op) const {
 }
 
 LmRows Run::headNorm(LmRows rows, llvm::StringRef weightName,
-                     std::int64_t heads, std::int64_t headDim,
-                     float eps) const {
+                     std::int64_t heads, std::int64_t headDim, float eps,
+                     lm::NormKind kind, float weightOffset) const {
+  const LoadedWeight &of = weight(weightName);
+  std::int64_t stride = of.rows == headDim ? 0 : headDim;
   for (std::int64_t t = 0; t < rows.rows; ++t)
-    for (std::int64_t h = 0; h < heads; ++h)
-      normalizeInPlace(rows.row(t) + h * headDim, headDim,
-                       weight(weightName).values.data(), eps, 0.0f);
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const float *scales = of.values.data() + h * stride;
+      if (kind == lm::NormKind::Layer)
+        centreInPlace(rows.row(t) + h * headDim, headDim, scales, nullptr, eps);
+      else
+        normalizeInPlace(rows.row(t) + h * headDim, headDim, scales, eps,
+                         weightOffset);
+    }
   return rows;
 }
 
@@ -167,7 +180,6 @@ void Run::split(lm::SplitOp op) {
 
 void Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
   const LmRows qkv = value(op.getQkv());
-  const LmRows table = value(op.getTable());
   std::int64_t heads = op.getHeads(), kvHeads = op.getKvHeads();
   std::int64_t headDim = op.getHeadDim();
   float eps = op.getNormEps().convertToFloat();
@@ -175,14 +187,24 @@ void Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
   LmRows k = columns(qkv, heads * headDim, kvHeads * headDim);
   LmRows v = columns(qkv, (heads + kvHeads) * headDim, kvHeads * headDim);
   if (op.getQNorm()) {
-    q = headNorm(std::move(q), *op.getQNorm(), heads, headDim, eps);
-    k = headNorm(std::move(k), *op.getKNorm(), kvHeads, headDim, eps);
+    float offset = op.getNormOffset().convertToFloat();
+    bool rows = op.getNormRows();
+    q = headNorm(std::move(q), *op.getQNorm(), rows ? 1 : heads,
+                 rows ? heads * headDim : headDim, eps, op.getNormKind(),
+                 offset);
+    k = headNorm(std::move(k), *op.getKNorm(), rows ? 1 : kvHeads,
+                 rows ? kvHeads * headDim : headDim, eps, op.getNormKind(),
+                 offset);
   }
-  values_[op.getQuery()] =
-      rotate(std::move(q), table, heads, headDim, op.getRotaryDim(), false);
-  store(op,
-        rotate(std::move(k), table, kvHeads, headDim, op.getRotaryDim(), false),
-        v);
+  if (op.getTable()) {
+    const LmRows table = value(op.getTable());
+    q = rotate(std::move(q), table, heads, headDim, op.getRotaryDim(),
+               op.getInterleaved());
+    k = rotate(std::move(k), table, kvHeads, headDim, op.getRotaryDim(),
+               op.getInterleaved());
+  }
+  values_[op.getQuery()] = std::move(q);
+  store(op, k, v);
 }
 
 Status Run::execute(Operation &op) {
@@ -191,8 +213,7 @@ Status Run::execute(Operation &op) {
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](lm::EmbedOp embedOp) { set(embed(embedOp)); })
       .Case([&](lm::RopeTableOp table) {
-        set(ropeTableRows(positions_, weight(table.getInvFreq()),
-                          table.getAttentionFactor().convertToFloat()));
+        set(ropeTableRows(positions_, weight(table.getInvFreq()), table));
       })
       .Case([&](lm::RmsNormOp norm) { set(rmsNorm(norm)); })
       .Case([&](lm::LinearOp linear) {
@@ -203,7 +224,8 @@ Status Run::execute(Operation &op) {
       })
       .Case([&](lm::HeadNormOp norm) {
         set(headNorm(value(norm.getInput()), norm.getWeight(), norm.getHeads(),
-                     norm.getHeadDim(), norm.getEps().convertToFloat()));
+                     norm.getHeadDim(), norm.getEps().convertToFloat(),
+                     norm.getKind(), norm.getWeightOffset().convertToFloat()));
       })
       .Case([&](lm::RotaryOp rotary) {
         set(rotate(value(rotary.getInput()), value(rotary.getTable()),
@@ -218,9 +240,39 @@ Status Run::execute(Operation &op) {
       .Case([&](lm::AddOp add) {
         LmRows sum = value(add.getResidual());
         const LmRows &update = value(add.getUpdate());
+        float scale = add.getScale().convertToFloat();
         for (std::size_t i = 0; i < sum.values.size(); ++i)
-          sum.values[i] = sum.values[i] + update.values[i];
+          sum.values[i] =
+              sum.values[i] +
+              (scale == 1.0f ? update.values[i] : update.values[i] * scale);
         set(std::move(sum));
+      })
+      .Case([&](lm::LayerNormOp norm) {
+        LmRows rows = value(norm.getInput());
+        const float *bias =
+            norm.getBias() ? weight(*norm.getBias()).values.data() : nullptr;
+        for (std::int64_t t = 0; t < rows.rows; ++t)
+          centreInPlace(rows.row(t), rows.columns,
+                        weight(norm.getWeight()).values.data(), bias,
+                        norm.getEps().convertToFloat());
+        set(quantizedAs(std::move(rows), norm.getType()));
+      })
+      .Case([&](lm::ActivateOp activateOp) {
+        LmRows rows = value(activateOp.getInput());
+        for (float &x : rows.values)
+          x = activate(activateOp.getActivation(), x);
+        set(quantizedAs(std::move(rows), activateOp.getType()));
+      })
+      .Case([&](lm::CapOp cap) {
+        LmRows rows = value(cap.getInput());
+        float scale = cap.getScale().convertToFloat();
+        float softCap = cap.getSoftCap().convertToFloat();
+        for (float &x : rows.values) {
+          x = scale == 1.0f ? x : x * scale;
+          if (softCap != 0.0f)
+            x = kernels::softCapLaw(x, softCap);
+        }
+        set(std::move(rows));
       })
       .Case([&](lm::GateOp gateOp) { set(gate(gateOp)); })
       .Case([&](lm::SplitOp splitOp) { split(splitOp); })

@@ -3,6 +3,7 @@
 #include "compiler/reference/LmMath.h"
 
 #include "compiler/kernels/Exp.h"
+#include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
 #include "compiler/kernels/reference/Scalar.h"
 #include "runtime/plan/KernelAbi.h"
@@ -105,12 +106,29 @@ LmRows linearRows(const LmRows &input, const LoadedWeight &weight,
 }
 
 LmRows ropeTableRows(std::span<const std::int32_t> positions,
-                     const LoadedWeight &invFreq, float attentionFactor) {
-  std::int64_t half = invFreq.rows;
+                     const LoadedWeight &invFreq, lm::RopeTableOp op) {
+  std::int64_t half = lm::columnsOf(op.getType()) / 2;
+  auto length = static_cast<std::int64_t>(positions.size());
+  auto original = static_cast<std::int64_t>(op.getOriginal());
+  float attentionFactor = op.getAttentionFactor().convertToFloat();
+  std::vector<float> frequencies(half);
+  for (std::int64_t i = 0; i < half; ++i)
+    if (op.getScaling() == lm::RopeScaling::Dynamic && length > original)
+      frequencies[i] = kernels::dynamicFrequency(
+          kernels::dynamicBase(op.getTheta().convertToDouble(),
+                               op.getFactor().convertToDouble(),
+                               static_cast<std::int32_t>(original),
+                               static_cast<std::int32_t>(length),
+                               static_cast<std::int32_t>(half)),
+          static_cast<std::int32_t>(i));
+    else if (op.getScaling() == lm::RopeScaling::Listed && length > original)
+      frequencies[i] = invFreq.values[half + i];
+    else
+      frequencies[i] = invFreq.values[i];
   LmRows result = LmRows::zeros(positions.size(), 2 * half);
   for (std::size_t t = 0; t < positions.size(); ++t)
     for (std::int64_t i = 0; i < half; ++i) {
-      float angle = static_cast<float>(positions[t]) * invFreq.values[i];
+      float angle = static_cast<float>(positions[t]) * frequencies[i];
       kernels::SinCos both = kernels::sinCosLaw(angle);
       result.row(t)[i] = static_cast<float>(both.cosine * attentionFactor);
       result.row(t)[half + i] = static_cast<float>(both.sine * attentionFactor);
@@ -125,6 +143,17 @@ void normalizeInPlace(float *values, std::int64_t width, const float *weight,
   for (std::int64_t i = 0; i < width; ++i)
     values[i] = (values[i] * r) *
                 (weightOffset == 0.0f ? weight[i] : weight[i] + weightOffset);
+}
+
+void centreInPlace(float *values, std::int64_t width, const float *weight,
+                   const float *bias, float eps) {
+  reference::Moments row =
+      reference::moments(values, static_cast<std::int32_t>(width), eps);
+  for (std::int64_t i = 0; i < width; ++i) {
+    values[i] = ((values[i] - row.mean) * row.inverse) * weight[i];
+    if (bias)
+      values[i] = values[i] + bias[i];
+  }
 }
 
 void rotateInPlace(float *values, std::int64_t heads, std::int64_t headDim,
@@ -149,7 +178,9 @@ float activate(lm::ActivationKind kind, float x) {
   case lm::ActivationKind::GeluTanh:
     return kernels::geluTanhLaw(x);
   case lm::ActivationKind::Gelu:
-    return 0.5f * x * (1.0f + std::erf(x * 0.70710678f));
+    return kernels::geluLaw(x);
+  case lm::ActivationKind::Relu:
+    return kernels::reluLaw(x);
   }
   llvm_unreachable("all activations are handled");
 }

@@ -27,11 +27,15 @@ struct LmRows {
 LmRows quantizeRows(const LmRows &input, std::int64_t group, std::int64_t bits);
 LmRows linearRows(const LmRows &input, const LoadedWeight &weight,
                   const LoadedWeight *bias, const LmRows *residual);
+// The sequence's rotary length is the number of positions.
 LmRows ropeTableRows(std::span<const std::int32_t> positions,
-                     const LoadedWeight &invFreq, float attentionFactor);
+                     const LoadedWeight &invFreq, lm::RopeTableOp op);
 // Normalises `width` columns in place.
 void normalizeInPlace(float *values, std::int64_t width, const float *weight,
                       float eps, float weightOffset);
+// The layer norm of `width` columns in place; `bias` may be null.
+void centreInPlace(float *values, std::int64_t width, const float *weight,
+                   const float *bias, float eps);
 // Rotates `heads` heads of a row in place by one row of a table.
 void rotateInPlace(float *values, std::int64_t heads, std::int64_t headDim,
                    const float *table, std::int64_t rotaryDim,

@@ -30,8 +30,12 @@ WeightDtype dtypeOf(lm::Stored stored) {
   llvm_unreachable("all stored forms are handled");
 }
 
-// The stored row of a logical row, undoing llama.cpp's permutation.
+// The stored row of a logical row: within a fused projection, or undoing
+// llama.cpp's permutation.
 std::int64_t storedRow(lm::PartAttr part, std::int64_t row) {
+  if (part.getStoredRows() != 0)
+    return part.getFirst() + row / part.getRun() * part.getStride() +
+           row % part.getRun();
   if (part.getPermute() == 0)
     return row;
   std::int64_t headRows = part.getRows() / part.getPermute();
@@ -153,10 +157,24 @@ Result<LoadedWeight> LmSourceFiles::load(lm::WeightOp weight) const {
         files_.at(part.getSource().getValue().str())
             .bytes()
             .subspan(part.getOffset(), part.getSize());
-    std::int64_t rowBytes = part.getSize() / part.getRows();
+    std::int64_t storedRows =
+        part.getStoredRows() ? part.getStoredRows() : part.getRows();
+    std::int64_t rowBytes = part.getSize() / storedRows;
+    std::vector<std::uint8_t> column;
     for (std::int64_t partRow = 0; partRow < part.getRows(); ++partRow, ++row) {
-      std::span<const std::uint8_t> from =
-          bytes.subspan(storedRow(part, partRow) * rowBytes, rowBytes);
+      std::span<const std::uint8_t> from;
+      if (part.getTransposed()) {
+        std::int64_t element = lm::storedBlockBytes(stored);
+        column.clear();
+        for (std::int64_t k = 0; k < loaded.columns; ++k) {
+          auto at = bytes.subspan(
+              (k * storedRows + storedRow(part, partRow)) * element, element);
+          column.insert(column.end(), at.begin(), at.end());
+        }
+        from = column;
+      } else {
+        from = bytes.subspan(storedRow(part, partRow) * rowBytes, rowBytes);
+      }
       std::span<float> to(&loaded.values[row * loaded.columns], loaded.columns);
       INGOT_RETURN_IF_ERROR(dequantize(dtypeOf(stored), from, to));
       for (std::int64_t group = 0; group < loaded.groups; ++group) {

@@ -14,7 +14,8 @@ def Lm_EmbedOp : Lm_SymbolUserOp<"embed", [Pure]> {
   let summary = "A row of a table for each token.";
   let description = [{
     `result[t, :] = table[tokens[t], :] * scale`. An id outside the table is the
-    caller's mistake and never reaches a program.
+    caller's mistake and never reaches a program. With the program's positions
+    as `tokens` it is a table of learned positions.
 
     - embed_c1: the table is a matrix with as many columns as the result.
 
@@ -38,8 +39,20 @@ def Lm_RopeTableOp : Lm_SymbolUserOp<"rope_table", [Pure]> {
     `result[t, R + i]` the sine of the float32 product
     `positions[t] * inv_freq[i]`, each times `attention_factor`.
 
+    `scaling` says which frequencies a token rotates by. Its *rotary length* is
+    fixed when its sequence is admitted (docs/numerics.md, "Rotary"):
+
+    - `fixed`: always `inv_freq`;
+    - `dynamic`: `inv_freq` up to a length of `original`; beyond, those of the
+      base `theta * (factor * length / original - (factor - 1)) ^ (R / (R - 1))`
+      with length = max(rotary length, position + 1);
+    - `listed`: `inv_freq` holds two lists of R; the second is for sequences whose
+      rotary length is above `original`.
+
     - rope_table_c1: `inv_freq` is a vector of half as many elements as the result
-      has columns.
+      has columns, twice that where `listed`.
+    - rope_table_c2: `original` is positive unless `fixed`; with `dynamic` also `theta`
+      and `factor`, and there are at least 4 columns.
 
     Example:
     ```mlir
@@ -47,11 +60,17 @@ def Lm_RopeTableOp : Lm_SymbolUserOp<"rope_table", [Pure]> {
     ```
   }];
   let arguments = (ins Lm_TokenRow:$positions, FlatSymbolRefAttr:$inv_freq,
-                       DefaultValuedAttr<F32Attr, "1.0f">:$attention_factor);
+                       DefaultValuedAttr<F32Attr, "1.0f">:$attention_factor,
+                       DefaultValuedAttr<Lm_RopeScalingAttr,
+                         "::ingot::lm::RopeScaling::Fixed">:$scaling,
+                       DefaultValuedAttr<I64Attr, "0">:$original,
+                       DefaultValuedAttr<F64Attr, "0.0">:$theta,
+                       DefaultValuedAttr<F64Attr, "0.0">:$factor);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = [{
     $positions `,` $inv_freq attr-dict `:` type($result)
   }];
+  let hasVerifier = 1;
 }
 
 def Lm_RmsNormOp : Lm_SymbolUserOp<"rms_norm", [Pure]> {
@@ -78,6 +97,32 @@ def Lm_RmsNormOp : Lm_SymbolUserOp<"rms_norm", [Pure]> {
   let results = (outs Lm_ActivationOrQuantized:$result);
   let assemblyFormat = [{
     $input `,` $weight attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_LayerNormOp : Lm_SymbolUserOp<"layer_norm", [Pure]> {
+  let summary = "Centres each row, divides it by its deviation and scales its columns.";
+  let description = [{
+    `y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias`. A
+    quantised result is that of `lm.quantize` of the float32 one.
+
+    - layer_norm_c1: `weight` and `bias` are f32 vectors of as many elements as the
+      input has columns.
+    - layer_norm_c2: input and result have the same columns.
+    - layer_norm_c3: `eps` is positive.
+
+    Example:
+    ```mlir
+    %0 = lm.layer_norm %x, @norm bias @norm {eps = 1.0e-5 : f32}
+      : tensor<?x64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, FlatSymbolRefAttr:$weight,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias, F32Attr:$eps);
+  let results = (outs Lm_ActivationOrQuantized:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -116,14 +161,18 @@ def Lm_LinearOp : Lm_SymbolUserOp<"linear", [Pure]> {
 }
 
 def Lm_HeadNormOp : Lm_SymbolUserOp<"head_norm", [Pure, AllTypesMatch<["input", "result"]>]> {
-  let summary = "An RMS norm of each head of a row.";
+  let summary = "A norm of each head of a row.";
   let description = [{
     The row is `heads` heads of `head_dim` columns; each is normalised as in
-    `lm.rms_norm` with the same weight.
+    `lm.rms_norm`, or without mean as in `lm.layer_norm` where `kind` is `layer`.
+    All heads share the weight, or each has its own part of it. One head as wide
+    as the row is a norm of the whole row.
 
     - head_norm_c1: `heads * head_dim` is the number of columns.
-    - head_norm_c2: `weight` is an f32 vector of `head_dim` elements.
+    - head_norm_c2: `weight` is an f32 vector of `head_dim` or `heads * head_dim`
+      elements.
     - head_norm_c3: `eps` is positive.
+    - head_norm_c4: `weight_offset` is 0 where `kind` is `layer`.
 
     Example:
     ```mlir
@@ -133,7 +182,10 @@ def Lm_HeadNormOp : Lm_SymbolUserOp<"head_norm", [Pure, AllTypesMatch<["input", 
     ```
   }];
   let arguments = (ins Lm_Activation:$input, FlatSymbolRefAttr:$weight,
-                       I64Attr:$heads, I64Attr:$head_dim, F32Attr:$eps);
+                       I64Attr:$heads, I64Attr:$head_dim, F32Attr:$eps,
+                       DefaultValuedAttr<Lm_NormKindAttr,
+                         "::ingot::lm::NormKind::Rms">:$kind,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$weight_offset);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = "$input `,` $weight attr-dict `:` type($input)";
   let hasVerifier = 1;
@@ -208,14 +260,16 @@ def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWr
 def Lm_AddOp : Lm_Op<"add", [Pure, SameOperandsAndResultType]> {
   let summary = "The sum of two rows.";
   let description = [{
-    Used for residuals: `residual` is the stream, `update` what a block adds to it.
+    `residual + update * scale`, without a product where `scale` is 1. Used for
+    residuals: `residual` is the stream, `update` what a block adds to it.
 
     Example:
     ```mlir
     %0 = lm.add %x, %x : tensor<?x64xf32>
     ```
   }];
-  let arguments = (ins Lm_Activation:$residual, Lm_Activation:$update);
+  let arguments = (ins Lm_Activation:$residual, Lm_Activation:$update,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = "$residual `,` $update attr-dict `:` type($result)";
 }
@@ -240,6 +294,48 @@ def Lm_GateOp : Lm_Op<"gate", [Pure]> {
   let assemblyFormat = [{
     `` $activation $gate_up attr-dict `:` type($gate_up) `->` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Lm_ActivateOp : Lm_Op<"activate", [Pure]> {
+  let summary = "An activation of each element.";
+  let description = [{
+    `result = activation(input)`. A quantised result is that of `lm.quantize` of
+    the float32 one.
+
+    - activate_c1: input and result have the same columns.
+
+    Example:
+    ```mlir
+    %0 = lm.activate gelu %x : tensor<?x64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, Lm_ActivationAttr:$activation);
+  let results = (outs Lm_ActivationOrQuantized:$result);
+  let assemblyFormat = [{
+    `` $activation $input attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Lm_CapOp : Lm_Op<"cap", [Pure, SameOperandsAndResultType]> {
+  let summary = "Scales each element, then caps it softly.";
+  let description = [{
+    `y = input * scale`, then where `soft_cap` > 0 `soft_cap * tanh(y / soft_cap)`.
+    Made for logits.
+
+    - cap_c1: `soft_cap` is not negative.
+
+    Example:
+    ```mlir
+    %0 = lm.cap %x {soft_cap = 3.0e+01 : f32} : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

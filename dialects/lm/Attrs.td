@@ -31,7 +31,24 @@ def Lm_LayoutEnum : Lm_Enum<"Layout", "how a weight will lie in the artifact", [
 
 def Lm_ActivationEnum : Lm_Enum<"ActivationKind", "function of a gate", [
     I32EnumAttrCase<"Silu", 0, "silu">, I32EnumAttrCase<"Gelu", 1, "gelu">,
-    I32EnumAttrCase<"GeluTanh", 2, "gelu_tanh">]>;
+    I32EnumAttrCase<"GeluTanh", 2, "gelu_tanh">,
+    I32EnumAttrCase<"Relu", 3, "relu">]>;
+
+def Lm_NormKindEnum : Lm_Enum<"NormKind", "norm of a head", [
+    I32EnumAttrCase<"Rms", 0, "rms">, I32EnumAttrCase<"Layer", 1, "layer">]>;
+
+def Lm_NormKindAttr : EnumAttr<Lm_Dialect, Lm_NormKindEnum, "norm_kind"> {
+  let summary = "Whether a norm of heads divides by the root mean square (rms) or by the deviation (layer).";
+}
+
+// Changing the codes changes RopeScaling in runtime/plan/plan.fbs.
+def Lm_RopeScalingEnum : Lm_Enum<"RopeScaling", "choice of rotary frequencies", [
+    I32EnumAttrCase<"Fixed", 0, "fixed">, I32EnumAttrCase<"Dynamic", 1, "dynamic">,
+    I32EnumAttrCase<"Listed", 2, "listed">]>;
+
+def Lm_RopeScalingAttr : EnumAttr<Lm_Dialect, Lm_RopeScalingEnum, "rope_scaling"> {
+  let summary = "Which frequencies a token rotates by: always the same (fixed), by length (dynamic) or one of two lists (listed).";
+}
 
 def Lm_LayoutAttr : EnumAttr<Lm_Dialect, Lm_LayoutEnum, "layout"> {
   let summary = "Interleaved 16 output rows at a time (r16), or plain rows (row).";
@@ -81,11 +98,16 @@ def Lm_Part : Lm_Attr<"Part", "part"> {
     holding the tensor `name` of `rows` x `columns` elements in the form
     `stored`. A vector is a tensor of one column. `permute = H` undoes the
     reordering of GGUF's llama architecture: in each of H heads of D rows, stored
-    row `2*i + s` is logical row `s*(D/2) + i`.
+    row `2*i + s` is logical row `s*(D/2) + i`. Where `stored_rows` is not 0, the
+    bytes hold that many rows, and logical row r is stored row
+    `first + r / run * stride + r % run` (a projection that is fused with others).
+    `transposed` bytes are [columns, stored rows].
 
     - part_c1: `rows` and `columns` are positive, `columns` is a multiple of the block of
       `stored`, and `size` is the bytes of that many blocks.
     - part_c2: `permute` (0 for none) divides `rows` into heads of an even number of rows.
+    - part_c3: `first`, `run` and `stride` stand with `stored_rows`, lie within it, and not
+      with `permute`; `transposed` needs a stored form without blocks.
 
     Example: `#lm.part<source = @src0, name = "blk.0.attn_q.weight", offset = 4096,
     size = 2176, stored = q8_0, rows = 32, columns = 64, permute = 4>`
@@ -95,7 +117,12 @@ def Lm_Part : Lm_Attr<"Part", "part"> {
                         "int64_t":$offset, "int64_t":$size,
                         EnumParameter<Lm_StoredEnum>:$stored,
                         "int64_t":$rows, "int64_t":$columns,
-                        DefaultValuedParameter<"int64_t", "0">:$permute);
+                        DefaultValuedParameter<"int64_t", "0">:$permute,
+                        DefaultValuedParameter<"int64_t", "0">:$stored_rows,
+                        DefaultValuedParameter<"int64_t", "0">:$first,
+                        DefaultValuedParameter<"int64_t", "0">:$run,
+                        DefaultValuedParameter<"int64_t", "0">:$stride,
+                        DefaultValuedParameter<"bool", "false">:$transposed);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

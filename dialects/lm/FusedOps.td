@@ -10,16 +10,18 @@ def Lm_RopeCacheWriteOp : Lm_SymbolUserOp<"rope_cache_write",
   let description = [{
     `qkv` holds `heads` heads of q, `kv_heads` of k and `kv_heads` of v, each of
     `head_dim` columns. Where given, `q_norm` and `k_norm` normalise each head as
-    `lm.head_norm` does; q and k are then rotated as by `lm.rotary` (not
-    interleaved); k and v are stored, rounded to the state's dtype, at each
-    token's position in layer `state_layer`.
+    `lm.head_norm` does, or with `norm_rows` all heads of q, and of k, as one; q
+    and k are then rotated as by `lm.rotary`, or where there is no `table` left as
+    they are; k and v are stored, rounded to the state's dtype, at each token's
+    position in layer `state_layer`.
 
     - rope_cache_write_c1: `(heads + 2 * kv_heads) * head_dim` is the columns of `qkv`,
       `heads * head_dim` those of the query.
     - rope_cache_write_c2: `rotary_dim` is even, positive, at most `head_dim`, and the
-      columns of `table`.
+      columns of `table`; without a table it is 0.
     - rope_cache_write_c3: `q_norm` and `k_norm` are given together with a positive `norm_eps`,
-      f32 vectors of `head_dim` elements.
+      f32 vectors of `head_dim` elements, or of that for each head of q and of k; with
+      `norm_rows` of the latter, and `norm_kind` is rms.
     - rope_cache_write_c4: `state` is an `lm.state` of that `kv_heads` and `head_dim` that
       has the layer `state_layer`.
     - rope_cache_write_c5: `kv_heads` divides `heads`.
@@ -33,18 +35,23 @@ def Lm_RopeCacheWriteOp : Lm_SymbolUserOp<"rope_cache_write",
       : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
     ```
   }];
-  let arguments = (ins Lm_Activation:$qkv, Lm_Activation:$table,
+  let arguments = (ins Lm_Activation:$qkv, Optional<Lm_Activation>:$table,
                        FlatSymbolRefAttr:$state, I64Attr:$state_layer,
                        OptionalAttr<FlatSymbolRefAttr>:$q_norm,
                        OptionalAttr<FlatSymbolRefAttr>:$k_norm,
                        I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim,
                        I64Attr:$rotary_dim,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$norm_eps);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$norm_eps,
+                       UnitAttr:$interleaved,
+                       DefaultValuedAttr<Lm_NormKindAttr,
+                         "::ingot::lm::NormKind::Rms">:$norm_kind,
+                       UnitAttr:$norm_rows,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$norm_offset);
   let results = (outs Lm_Activation:$query, Lm_Cache:$cache);
   let assemblyFormat = [{
-    $qkv `,` $table `state` $state `[` $state_layer `]`
+    $qkv (`,` $table^)? `state` $state `[` $state_layer `]`
     (`q_norm` $q_norm^)? (`k_norm` $k_norm^)? attr-dict
-    `:` type($qkv) `,` type($table) `->` type($query)
+    `:` type($qkv) (`,` type($table)^)? `->` type($query)
   }];
   let hasVerifier = 1;
 }

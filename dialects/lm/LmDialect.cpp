@@ -164,11 +164,14 @@ LogicalResult
 PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                  FlatSymbolRefAttr source, StringAttr name, std::int64_t offset,
                  std::int64_t size, Stored stored, std::int64_t rows,
-                 std::int64_t columns, std::int64_t permute) {
+                 std::int64_t columns, std::int64_t permute,
+                 std::int64_t storedRows, std::int64_t first, std::int64_t run,
+                 std::int64_t stride, bool transposed) {
   std::int64_t block = storedBlockElements(stored);
   std::int64_t elements = 0, bytes = 0;
-  if (rows <= 0 || columns <= 0 || columns % block != 0 ||
-      __builtin_mul_overflow(rows, columns, &elements) ||
+  if (rows <= 0 || columns <= 0 || columns % block != 0 || storedRows < 0 ||
+      __builtin_mul_overflow(storedRows ? storedRows : rows, columns,
+                             &elements) ||
       __builtin_mul_overflow(elements / block, storedBlockBytes(stored),
                              &bytes) ||
       bytes != size || offset < 0)
@@ -181,6 +184,17 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
       (permute > 0 && (rows % permute != 0 || (rows / permute) % 2 != 0)))
     return emitError() << "part_c2: " << rows << " rows are not " << permute
                        << " heads of an even number of rows";
+  if (storedRows == 0
+          ? first != 0 || run != 0 || stride != 0
+          : storedRows < rows || first < 0 || run <= 0 || stride < run ||
+                permute != 0 || rows % run != 0 || first > storedRows - run ||
+                rows / run - 1 > (storedRows - run - first) / stride)
+    return emitError() << "part_c3: rows in runs of " << run << " every "
+                       << stride << " from " << first << " are not within "
+                       << storedRows << " stored rows";
+  if (transposed && (block != 1 || permute != 0))
+    return emitError() << "part_c3: a transposed tensor has no blocks and no "
+                          "permutation";
   return success();
 }
 

@@ -98,32 +98,42 @@ LogicalResult RopeCacheWriteOp::verify() {
       failed(verifyGroups(*this, "rope_cache_write_c5", heads, kvHeads)))
     return failure();
   std::int64_t rotary = getRotaryDim();
-  if (rotary <= 0 || rotary % 2 != 0 ||
-      rotary > static_cast<std::int64_t>(getHeadDim()) ||
-      rotary != columnsOf(getTable().getType()))
+  std::int64_t table = getTable() ? columnsOf(getTable().getType()) : 0;
+  if ((getTable() && rotary <= 0) || rotary % 2 != 0 ||
+      rotary > static_cast<std::int64_t>(getHeadDim()) || rotary != table)
     return emitOpError("rope_cache_write_c2: rotary_dim ")
            << rotary << " must be even, at most head_dim (" << getHeadDim()
-           << ") and the table's columns (" << columnsOf(getTable().getType())
-           << ")";
+           << ") and the table's columns (" << table << ")";
   bool hasEps = !getNormEps().isZero() && !getNormEps().isNegative();
   if (static_cast<bool>(getQNormAttr()) != static_cast<bool>(getKNormAttr()) ||
       static_cast<bool>(getQNormAttr()) != hasEps)
     return emitOpError("rope_cache_write_c3: q_norm, k_norm and a positive "
                        "norm_eps are given together or not at all");
+  if (getNormKind() == NormKind::Layer &&
+      (getNormRows() || !getNormOffset().isZero()))
+    return emitOpError("rope_cache_write_c3: a layer norm is of heads and has "
+                       "no norm_offset");
   return success();
 }
 
 LogicalResult
 RopeCacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  for (FlatSymbolRefAttr norm : {getQNormAttr(), getKNormAttr()}) {
+  // One vector for all heads, or one of all heads' own.
+  bool own = getNormRows();
+  for (auto [norm, heads] : {std::pair(getQNormAttr(), getHeads()),
+                             std::pair(getKNormAttr(), getKvHeads())}) {
     if (!norm)
       continue;
     auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, norm);
-    if (!weight || weight.isMatrix() ||
-        weight.getRows() != static_cast<std::int64_t>(getHeadDim()) ||
+    std::int64_t headDim = getHeadDim();
+    if (norm == getQNormAttr() && weight && weight.getRows() != headDim)
+      own = true;
+    std::int64_t size =
+        own ? headDim * static_cast<std::int64_t>(heads) : headDim;
+    if (!weight || weight.isMatrix() || weight.getRows() != size ||
         weight.getEncoding().getCode() != WeightCode::F32)
       return emitOpError("rope_cache_write_c3: ")
-             << norm << " must be a vector of " << getHeadDim() << " f32";
+             << norm << " must be a vector of " << size << " f32";
   }
   return verifyState(*this, symbols, "rope_cache_write_c4", -1);
 }

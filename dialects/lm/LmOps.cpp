@@ -34,11 +34,13 @@ static std::string describe(WeightOp weight) {
 static LogicalResult verifyVector(Operation *op, SymbolTableCollection &symbols,
                                   llvm::StringRef label,
                                   FlatSymbolRefAttr symbol,
-                                  std::int64_t elements) {
+                                  std::int64_t elements,
+                                  std::int64_t orElements = -1) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, symbol);
   if (!weight)
     return op->emitOpError(label) << ": " << symbol << " is not an lm.weight";
-  if (weight.isMatrix() || weight.getRows() != elements ||
+  if (weight.isMatrix() ||
+      (weight.getRows() != elements && weight.getRows() != orElements) ||
       weight.getEncoding().getCode() != WeightCode::F32)
     return (op->emitOpError(label)
             << ": " << symbol << " must be a vector of " << elements
@@ -83,8 +85,9 @@ LogicalResult RopeTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError(
                "rope_table_c1: the result has an odd number of columns (")
            << columns << ")";
+  bool listed = getScaling() == RopeScaling::Listed;
   return verifyVector(*this, symbols, "rope_table_c1", getInvFreqAttr(),
-                      columns / 2);
+                      listed ? columns : columns / 2);
 }
 
 LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -92,9 +95,19 @@ LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
                       columnsOf(getInput().getType()));
 }
 
+LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  std::int64_t columns = columnsOf(getInput().getType());
+  if (failed(verifyVector(*this, symbols, "layer_norm_c1", getWeightAttr(),
+                          columns)))
+    return failure();
+  return getBiasAttr() ? verifyVector(*this, symbols, "layer_norm_c1",
+                                      getBiasAttr(), columns)
+                       : success();
+}
+
 LogicalResult HeadNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyVector(*this, symbols, "head_norm_c2", getWeightAttr(),
-                      getHeadDim());
+                      getHeadDim(), columnsOf(getType()));
 }
 
 LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -161,6 +174,40 @@ LogicalResult RmsNormOp::verify() {
   return verifyPositive(*this, "rms_norm_c3", "eps", getEps());
 }
 
+LogicalResult RopeTableOp::verify() {
+  if (getScaling() == RopeScaling::Fixed)
+    return success();
+  bool listed = getScaling() == RopeScaling::Listed;
+  if (static_cast<std::int64_t>(getOriginal()) <= 0 ||
+      (!listed && columnsOf(getType()) < 4))
+    return emitOpError("rope_table_c2: ") << stringifyRopeScaling(getScaling())
+                                          << " needs a positive original length"
+                                          << (listed ? "" : " and 4 columns");
+  if (listed)
+    return success();
+  if (failed(verifyPositive(*this, "rope_table_c2", "theta", getTheta())))
+    return failure();
+  return verifyPositive(*this, "rope_table_c2", "factor", getFactor());
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyEqualColumns(*this, "layer_norm_c2", getInput().getType(),
+                                getType())))
+    return failure();
+  return verifyPositive(*this, "layer_norm_c3", "eps", getEps());
+}
+
+LogicalResult ActivateOp::verify() {
+  return verifyEqualColumns(*this, "activate_c1", getInput().getType(),
+                            getType());
+}
+
+LogicalResult CapOp::verify() {
+  if (getSoftCap().isNegative() || getSoftCap().isNaN())
+    return emitOpError("cap_c1: soft_cap must not be negative");
+  return success();
+}
+
 LogicalResult LinearOp::verify() {
   if (getResidual() && getResidual().getType() != getType())
     return emitOpError("linear_c3: the residual is ")
@@ -172,6 +219,8 @@ LogicalResult HeadNormOp::verify() {
   if (failed(verifyHeads(*this, "head_norm_c1", getHeads(), getHeadDim(),
                          columnsOf(getType()))))
     return failure();
+  if (getKind() == NormKind::Layer && !getWeightOffset().isZero())
+    return emitOpError("head_norm_c4: a layer norm has no weight_offset");
   return verifyPositive(*this, "head_norm_c3", "eps", getEps());
 }
 

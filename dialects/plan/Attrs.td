@@ -73,10 +73,13 @@ def Plan_PartAttr : Plan_Attr<"Part", "part"> {
     Bytes [offset, offset + size) of a `plan.source`, the tensor `name` of `rows` x `columns` in the
     form `stored`. Where `permute` is not 0, the rows of each of that many heads are
     stored for interleaved rotation: stored row 2*i + s of a head of D rows is
-    logical row s*(D/2) + i.
+    logical row s*(D/2) + i. `stored_rows`, `first`, `run`, `stride` and `transposed`
+    are those of `#lm.part`.
     - part_c1: sizes are positive and `size` is what rows, columns and form need.
     - part_c2: columns are whole blocks of the stored form.
     - part_c3: permute is 0 or divides rows into even heads.
+    - part_c4: first, run and stride stand with stored_rows, lie within it, and not
+      with permute; transposed needs a form without blocks.
 
     Example: `#plan.part<source = @src0, name = "q_proj", offset = 64, size = 4096,
     stored = f32, rows = 32, columns = 32>`
@@ -84,7 +87,12 @@ def Plan_PartAttr : Plan_Attr<"Part", "part"> {
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$source, "::mlir::StringAttr":$name,
       "uint64_t":$offset, "uint64_t":$size, EnumParameter<Plan_Stored>:$stored,
       "int64_t":$rows, "int64_t":$columns,
-      DefaultValuedParameter<"int64_t", "0">:$permute);
+      DefaultValuedParameter<"int64_t", "0">:$permute,
+      DefaultValuedParameter<"int64_t", "0">:$stored_rows,
+      DefaultValuedParameter<"int64_t", "0">:$first,
+      DefaultValuedParameter<"int64_t", "0">:$run,
+      DefaultValuedParameter<"int64_t", "0">:$stride,
+      DefaultValuedParameter<"bool", "false">:$transposed);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -271,7 +271,8 @@ def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table"]> {
   let summary = "Rows of the embedding table for the step's tokens.";
   let description = [{
     output[t, :] = table[tokens[t], :] * scale. The token ids are the step's own
-    input. Aliases nothing.
+    input; with `by_position` the rows are those of the tokens' positions. Aliases
+    nothing.
     - embed_c5: the table is packed "r16"; output is float32 rows as wide as it.
 
   }] # common # [{
@@ -281,9 +282,9 @@ def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table"]> {
     plan.embed table @embed to @h scale = 1.0 variants [#plan.variant<1, 0, @embed_f32>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$table, FlatSymbolRefAttr:$output, F32Attr:$scale, Plan_VariantsAttr:$variants);
+  let arguments = (ins FlatSymbolRefAttr:$table, FlatSymbolRefAttr:$output, F32Attr:$scale, Plan_VariantsAttr:$variants, UnitAttr:$by_position);
   let assemblyFormat = [{
-    `table` $table `to` $output `scale` `=` $scale `variants` $variants attr-dict
+    `table` $table `to` $output (`by_position` $by_position^)? `scale` `=` $scale `variants` $variants attr-dict
   }];
 }
 
@@ -291,9 +292,12 @@ def Plan_RopeTableOp : Plan_LaunchOp<"rope_table", [], ["output"], ["inv_freq"]>
   let summary = "Cosines and sines of the step's positions.";
   let description = [{
     output[t] holds rotary_dim/2 cosines, then as many sines, of
-    position * inv_freq, times attention_factor.
-    - rope_table_c5: inv_freq is a vector of rotary_dim/2; output is float32
-      rows of rotary_dim columns.
+    position * inv_freq, times attention_factor. `scaling` with original, theta and
+    factor is that of `lm.rope_table`.
+    - rope_table_c5: inv_freq is a vector of rotary_dim/2, twice that where listed;
+      output is float32 rows of rotary_dim columns.
+    - rope_table_c6: scaling is fixed, dynamic or listed; original is positive unless
+      fixed; with dynamic also theta and factor, and rotary_dim is 4 or more.
 
   }] # common # [{
 
@@ -302,7 +306,9 @@ def Plan_RopeTableOp : Plan_LaunchOp<"rope_table", [], ["output"], ["inv_freq"]>
     plan.rope_table inv_freq @inv_freq to @rope rotary_dim = 16 attention_factor = 1.0 variants [#plan.variant<1, 0, @rope_table>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$inv_freq, FlatSymbolRefAttr:$output, I64Attr:$rotary_dim, F32Attr:$attention_factor, Plan_VariantsAttr:$variants);
+  let arguments = (ins FlatSymbolRefAttr:$inv_freq, FlatSymbolRefAttr:$output, I64Attr:$rotary_dim, F32Attr:$attention_factor, Plan_VariantsAttr:$variants,
+      DefaultValuedAttr<StrAttr, "\"fixed\"">:$scaling, DefaultValuedAttr<I64Attr, "0">:$original,
+      DefaultValuedAttr<F64Attr, "0.0">:$theta, DefaultValuedAttr<F64Attr, "0.0">:$factor);
   let assemblyFormat = [{
     `inv_freq` $inv_freq `to` $output `rotary_dim` `=` $rotary_dim `attention_factor` `=` $attention_factor `variants` $variants attr-dict
   }];
@@ -327,6 +333,28 @@ def Plan_RmsNormOp : Plan_LaunchOp<"rms_norm", ["input"], ["output", "quantized"
   let assemblyFormat = [{
     $input `weight` $weight (`to` $output^)? (`quantized` $quantized^)? `width` `=` $width
     `eps` `=` $eps `weight_offset` `=` $weight_offset `domain` `=` $domain `variants` $variants attr-dict
+  }];
+}
+
+def Plan_LayerNormOp : Plan_LaunchOp<"layer_norm", ["input"], ["output", "quantized"], ["weight", "bias"], "getDomain()"> {
+  let summary = "Layer norm to float32, to quantised rows, or to both.";
+  let description = [{
+    The output may not alias the input.
+    - layer_norm_c5: input and output are float32 rows of `width` columns, quantized is
+      quantised rows of as many; at least one of the two is given.
+    - layer_norm_c6: weight and bias are vectors of `width`.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.layer_norm @h weight @norm to @x width = 64 eps = 1.0e-5 domain = token variants [#plan.variant<1, 0, @layer_norm>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$weight, OptionalAttr<FlatSymbolRefAttr>:$bias, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$width, F32Attr:$eps, Plan_DomainAttr:$domain, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input `weight` $weight (`bias` $bias^)? (`to` $output^)? (`quantized` $quantized^)? `width` `=` $width
+    `eps` `=` $eps `domain` `=` $domain `variants` $variants attr-dict
   }];
 }
 
@@ -399,17 +427,82 @@ def Plan_GatedOp : Plan_LaunchOp<"gated", ["input"], ["output", "quantized"], []
   }];
 }
 
+def Plan_ActivateOp : Plan_LaunchOp<"activate", ["input"], ["output", "quantized"], []> {
+  let summary = "An activation of each element.";
+  let description = [{
+    output[t, f] = act(input[t, f]). The output may be the input.
+    - activate_c5: input and output are float32 rows of width columns, quantized is
+      quantised rows of as many; at least one of the two is given.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.activate @x to @h width = 64 activation = "gelu" variants [#plan.variant<1, 0, @activate_gelu>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$width, StrAttr:$activation, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input (`to` $output^)? (`quantized` $quantized^)? `width` `=` $width `activation` `=` $activation `variants` $variants attr-dict
+  }];
+}
+
+def Plan_AddOp : Plan_LaunchOp<"add", ["residual", "update"], ["output"], []> {
+  let summary = "The residual stream plus a scaled update.";
+  let description = [{
+    output[t, i] = residual[t, i] + update[t, i] * scale. The output may be the
+    residual.
+    - add_c5: all three are float32 rows of `width` columns.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.add @h update @x to @h width = 64 scale = 1.0 variants [#plan.variant<1, 0, @add>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$residual, FlatSymbolRefAttr:$update, FlatSymbolRefAttr:$output, I64Attr:$width, F32Attr:$scale, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $residual `update` $update `to` $output `width` `=` $width `scale` `=` $scale `variants` $variants attr-dict
+  }];
+}
+
+def Plan_CapOp : Plan_LaunchOp<"cap", ["input"], ["output"], [], "getDomain()"> {
+  let summary = "Scales each element, then caps it softly.";
+  let description = [{
+    y = input * scale; output = y, or soft_cap * tanh(y / soft_cap) where soft_cap is
+    not 0. The output may be the input.
+    - cap_c5: input and output are float32 rows of `width` columns, and soft_cap is not
+      negative.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.cap @x to @h width = 64 scale = 1.0 soft_cap = 3.0e+1 domain = token variants [#plan.variant<1, 0, @cap>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$output, I64Attr:$width, F32Attr:$scale, F32Attr:$soft_cap, Plan_DomainAttr:$domain, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input `to` $output `width` `=` $width `scale` `=` $scale `soft_cap` `=` $soft_cap `domain` `=` $domain `variants` $variants attr-dict
+  }];
+}
+
 def Plan_RopeCacheWriteOp : Plan_LaunchOp<"rope_cache_write", ["input", "table"], ["query"], ["q_norm", "k_norm"]> {
   let summary = "Splits q, k and v, norms and rotates heads, and stores keys and values.";
   let description = [{
     Writes the keys and values of the step's tokens to layer `state_layer` of the
-    state, and the rotated queries to `query`.
+    state, and the rotated queries to `query`. Without a table nothing rotates.
+    `interleaved`, `norm_kind`, `norm_rows` and `norm_offset` are those of
+    `lm.rope_cache_write`.
     - rope_cache_write_c5: input is float32 rows of (heads + 2 * kv_heads) * head_dim columns,
       query float32 rows of heads * head_dim, table of rotary_dim.
     - rope_cache_write_c6: kv_heads and head_dim are the state's, and state_layer is one of its
       layers.
-    - rope_cache_write_c7: norms are vectors of head_dim, both or none.
-    - rope_cache_write_c8: heads is a multiple of kv_heads; rotary_dim is even and at most head_dim.
+    - rope_cache_write_c7: norms are vectors of head_dim, or of that for each head, both or
+      none; of the latter with norm_rows. norm_kind is rms or layer.
+    - rope_cache_write_c8: heads is a multiple of kv_heads; rotary_dim is even and at most head_dim,
+      and 0 without a table.
 
   }] # common # [{
 
@@ -419,9 +512,11 @@ def Plan_RopeCacheWriteOp : Plan_LaunchOp<"rope_cache_write", ["input", "table"]
       norm_eps = 0.0 variants [#plan.variant<1, 0, @rope_cache_write>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$table, OptionalAttr<FlatSymbolRefAttr>:$q_norm, OptionalAttr<FlatSymbolRefAttr>:$k_norm, FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$rotary_dim, F32Attr:$norm_eps, Plan_VariantsAttr:$variants);
+  let arguments = (ins FlatSymbolRefAttr:$input, OptionalAttr<FlatSymbolRefAttr>:$table, OptionalAttr<FlatSymbolRefAttr>:$q_norm, OptionalAttr<FlatSymbolRefAttr>:$k_norm, FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$rotary_dim, F32Attr:$norm_eps, Plan_VariantsAttr:$variants,
+      UnitAttr:$interleaved, DefaultValuedAttr<StrAttr, "\"rms\"">:$norm_kind, UnitAttr:$norm_rows,
+      DefaultValuedAttr<F32Attr, "0.0f">:$norm_offset);
   let assemblyFormat = [{
-    $input `table` $table (`q_norm` $q_norm^)? (`k_norm` $k_norm^)? `to` $query `state` $state `layer` $state_layer
+    $input (`table` $table^)? (`q_norm` $q_norm^)? (`k_norm` $k_norm^)? `to` $query `state` $state `layer` $state_layer
     `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `rotary_dim` `=` $rotary_dim `norm_eps` `=` $norm_eps `variants` $variants attr-dict
   }];
 }

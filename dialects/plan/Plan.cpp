@@ -257,8 +257,10 @@ int64_t BufferOp::getGroup() {
 
 LogicalResult KernelOp::verify() {
   static const llvm::StringSet<> ops = {
-      "embed", "rope_table",       "rms_norm",  "quantize",   "linear",
-      "gated", "rope_cache_write", "attention", "gather_rows"};
+      "embed",       "rope_table", "rms_norm",         "quantize",
+      "linear",      "gated",      "rope_cache_write", "attention",
+      "gather_rows", "layer_norm", "activate",         "add",
+      "cap"};
   if (!ops.contains(getOp()))
     return emitOpError() << "kernel_c1: no launch operation is named \""
                          << getOp() << "\"";

@@ -137,8 +137,10 @@ LogicalResult
 PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                  FlatSymbolRefAttr source, StringAttr name, uint64_t offset,
                  uint64_t size, Stored stored, int64_t rows, int64_t columns,
-                 int64_t permute) {
-  if (rows <= 0 || columns <= 0 || rows >= maxColumns || columns >= maxColumns)
+                 int64_t permute, int64_t storedRows, int64_t first,
+                 int64_t run, int64_t stride, bool transposed) {
+  if (rows <= 0 || columns <= 0 || rows >= maxColumns ||
+      columns >= maxColumns || storedRows < 0 || storedRows >= maxColumns)
     return emitError() << "part_c1: expected between 1 and 2^31 - 1 rows and "
                           "columns, found "
                        << rows << " x " << columns;
@@ -148,7 +150,7 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << elements << ", found " << columns;
   uint64_t need = 0;
   if (__builtin_mul_overflow(
-          uint64_t(rows),
+          uint64_t(storedRows ? storedRows : rows),
           uint64_t(columns) / elements * storedBlockBytes(stored), &need) ||
       size != need)
     return emitError() << "part_c1: expected " << need << " bytes for " << rows
@@ -161,6 +163,17 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError()
            << "part_c3: expected heads of an even number of rows, found "
            << rows << " rows in " << permute << " heads";
+  if (storedRows == 0
+          ? first != 0 || run != 0 || stride != 0
+          : storedRows < rows || first < 0 || run <= 0 || stride < run ||
+                permute != 0 || rows % run != 0 || first > storedRows - run ||
+                rows / run - 1 > (storedRows - run - first) / stride)
+    return emitError() << "part_c4: rows in runs of " << run << " every "
+                       << stride << " from " << first << " are not within "
+                       << storedRows << " stored rows";
+  if (transposed && (elements != 1 || permute != 0))
+    return emitError() << "part_c4: a transposed tensor has no blocks and no "
+                          "permutation";
   return success();
 }
 

@@ -204,9 +204,66 @@ LogicalResult RopeTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t dim = getRotaryDim();
   if (!inRange({dim}) || dim % 2)
     return verifier.error("c5") << "expected an even rotary_dim, found " << dim;
-  if (failed(verifier.vector("c5", "inv_freq", getInvFreqAttr(), dim / 2)))
+  bool listed = getScaling() == "listed";
+  if (failed(verifier.vector("c5", "inv_freq", getInvFreqAttr(),
+                             listed ? dim : dim / 2)))
     return failure();
+  bool dynamic = getScaling() == "dynamic";
+  if (!listed && !dynamic && getScaling() != "fixed")
+    return verifier.error("c6") << "scaling \"" << getScaling()
+                                << "\" is not fixed, dynamic or listed";
+  auto positive = [](const llvm::APFloat &value) {
+    return value.isFinite() && !value.isNegative() && !value.isZero();
+  };
+  if (((listed || dynamic) && !inRange({int64_t(getOriginal())})) ||
+      (dynamic && (dim < 4 || !positive(getTheta()) || !positive(getFactor()))))
+    return verifier.error("c6")
+           << getScaling() << " needs a positive original length"
+           << (listed ? "" : ", theta and factor, and a rotary_dim of 4");
   return verifier.rows("c5", "output", getOutputAttr(), dim);
+}
+
+LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  return success(
+      succeeded(verifier.atLeastOneResult()) &&
+      succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)) &&
+      succeeded(verifier.quantizedRows("c5", "quantized", getQuantizedAttr(),
+                                       width)) &&
+      succeeded(verifier.vector("c6", "weight", getWeightAttr(), width)) &&
+      succeeded(verifier.vector("c6", "bias", getBiasAttr(), width)));
+}
+
+LogicalResult ActivateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  return success(
+      succeeded(verifier.atLeastOneResult()) &&
+      succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)) &&
+      succeeded(verifier.quantizedRows("c5", "quantized", getQuantizedAttr(),
+                                       width)));
+}
+
+LogicalResult AddOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  return success(
+      succeeded(verifier.rows("c5", "residual", getResidualAttr(), width)) &&
+      succeeded(verifier.rows("c5", "update", getUpdateAttr(), width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)));
+}
+
+LogicalResult CapOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t width = getWidth();
+  if (getSoftCap().isNegative() || getSoftCap().isNaN())
+    return verifier.error("c5") << "soft_cap must not be negative";
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), width)));
 }
 
 LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -282,8 +339,9 @@ RopeCacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   VERIFY_COMMON();
   int64_t heads = getHeads(), kvHeads = getKvHeads(), headDim = getHeadDim();
   int64_t rotaryDim = getRotaryDim();
-  if (!headsInRange(heads, kvHeads, headDim) || !inRange({rotaryDim}) ||
-      rotaryDim % 2 || rotaryDim > headDim)
+  if (!headsInRange(heads, kvHeads, headDim) || rotaryDim < 0 ||
+      rotaryDim % 2 || rotaryDim > headDim ||
+      bool(getTableAttr()) != (rotaryDim > 0))
     return verifier.error("c8")
            << "expected heads in whole groups and an even "
               "rotary_dim within head_dim, found "
@@ -293,11 +351,19 @@ RopeCacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            (heads + 2 * kvHeads) * headDim)) ||
       failed(verifier.rows("c5", "query", getQueryAttr(), heads * headDim)) ||
       failed(verifier.rows("c5", "table", getTableAttr(), rotaryDim)) ||
-      failed(
-          verifier.state(getStateAttr(), getStateLayer(), kvHeads, headDim)) ||
-      failed(verifier.vector("c7", "q_norm", getQNormAttr(), headDim)) ||
-      failed(verifier.vector("c7", "k_norm", getKNormAttr(), headDim)))
+      failed(verifier.state(getStateAttr(), getStateLayer(), kvHeads, headDim)))
     return failure();
+  // One vector for all heads, or one of all heads' own.
+  WeightOp qNorm = verifier.weight(getQNormAttr());
+  bool own = getNormRows() || (qNorm && !qNorm.isVector(headDim));
+  if (failed(verifier.vector("c7", "q_norm", getQNormAttr(),
+                             own ? heads * headDim : headDim)) ||
+      failed(verifier.vector("c7", "k_norm", getKNormAttr(),
+                             own ? kvHeads * headDim : headDim)))
+    return failure();
+  if (getNormKind() != "rms" && (getNormKind() != "layer" || getNormRows()))
+    return verifier.error("c7") << "norm_kind \"" << getNormKind()
+                                << "\" is not rms, or layer of heads";
   if (bool(getQNormAttr()) != bool(getKNormAttr()))
     return verifier.error("c7") << "expected both q_norm and k_norm or neither";
   return success();

@@ -1,6 +1,6 @@
 // --fuse-epilogues
 //
-// 1. For each add, find an operand that is the result of a linear operator
+// 1. For each add without scale, find an operand that is the result of a linear operator
 //    without residual and with no other use; the update comes first.
 // 2. Make that linear operator again in the add's place, with the add's other
 //    operand as its residual, under its own name.
@@ -25,6 +25,8 @@ lm::LinearOp fusableLinear(Value value) {
 }
 
 bool fuse(lm::AddOp add) {
+  if (!add.getScale().isExactlyValue(1.0f))
+    return false;
   Value residual = add.getResidual();
   lm::LinearOp linear = fusableLinear(add.getUpdate());
   if (!linear) {

@@ -23,14 +23,15 @@ namespace {
 bool canQuantize(Operation *op, lm::QuantizedType type) {
   if (auto attention = dyn_cast<lm::CachedAttentionOp>(op))
     return attention.getHeadDim() % type.getGroup() == 0;
-  return isa<lm::RmsNormOp, lm::GateOp>(op);
+  return isa<lm::RmsNormOp, lm::LayerNormOp, lm::GateOp, lm::ActivateOp>(op);
 }
 
 struct FuseQuantize : ingot::impl::FuseQuantizePassBase<FuseQuantize> {
   void runOnOperation() override {
     llvm::SmallVector<Operation *> producers;
     getOperation().walk([&](Operation *op) {
-      if (isa<lm::RmsNormOp, lm::GateOp, lm::CachedAttentionOp>(op))
+      if (isa<lm::RmsNormOp, lm::LayerNormOp, lm::GateOp, lm::ActivateOp,
+              lm::CachedAttentionOp>(op))
         producers.push_back(op);
     });
     for (Operation *op : producers)

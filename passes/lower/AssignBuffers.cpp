@@ -1,5 +1,5 @@
 // Places buffers in the arenas of their domains:
-//   1. a linear whose residual dies there updates it in place;
+//   1. a linear or add whose residual dies there updates it in place;
 //   2. buffers that nothing uses are erased;
 //   3. the largest buffer first, each takes the lowest offset that is free of
 //      all placed buffers whose lives meet its own;
@@ -66,15 +66,14 @@ private:
       for (Operation &op : segment.getBody().front()) {
         isEmpty = false;
         ++position;
-        auto linear = dyn_cast<LinearOp>(op);
-        if (!linear || !linear.getResidualAttr() ||
-            linear.getResidual() == linear.getOutput())
+        std::optional<Update> update = updateOf(op);
+        if (!update || update->residual == update->output)
           continue;
-        StringAttr from = linear.getOutputAttr().getAttr();
-        StringAttr to = linear.getResidualAttr().getAttr();
+        StringAttr from = update->output.getAttr();
+        StringAttr to = update->residual.getAttr();
         const BufferLife &output = (*lives)[from];
         BufferLife &residual = (*lives)[to];
-        if (!mayReplace(linear, output, residual, position))
+        if (!mayReplace(*update, output, residual, position))
           continue;
         replaceBuffer(from, to);
         // The residual's buffer now also lives the output's life.
@@ -89,18 +88,33 @@ private:
     return success();
   }
 
-  bool mayReplace(LinearOp linear, const BufferLife &output,
+  // A launch that adds to a residual stream.
+  struct Update {
+    FlatSymbolRefAttr input, residual, output;
+    int64_t columns; // that it writes
+  };
+  static std::optional<Update> updateOf(Operation &op) {
+    if (auto linear = dyn_cast<LinearOp>(op);
+        linear && linear.getResidualAttr())
+      return Update{linear.getInputAttr(), linear.getResidualAttr(),
+                    linear.getOutputAttr(), int64_t(linear.getN())};
+    if (auto add = dyn_cast<AddOp>(op))
+      return Update{add.getUpdateAttr(), add.getResidualAttr(),
+                    add.getOutputAttr(), int64_t(add.getWidth())};
+    return std::nullopt;
+  }
+
+  bool mayReplace(const Update &update, const BufferLife &output,
                   const BufferLife &residual, int64_t position) {
     auto find = [&](FlatSymbolRefAttr name) {
       return cast<BufferOp>(mlir::SymbolTable::lookupSymbolIn(target, name));
     };
-    BufferOp outputBuffer = find(linear.getOutputAttr());
-    BufferOp residualBuffer = find(linear.getResidualAttr());
+    BufferOp outputBuffer = find(update.output);
+    BufferOp residualBuffer = find(update.residual);
     return !output.isCut && !residual.isCut && residual.last == position &&
-           output.writes.size() == 1 &&
-           linear.getInput() != linear.getResidual() &&
+           output.writes.size() == 1 && update.input != update.residual &&
            outputBuffer.getType() == residualBuffer.getType() &&
-           int64_t(linear.getN()) == outputBuffer.getColumns();
+           update.columns == outputBuffer.getColumns();
   }
 
   void replaceBuffer(StringAttr from, StringAttr to) {

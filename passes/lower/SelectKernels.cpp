@@ -289,7 +289,8 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<lm::EmbedOp, lm::RopeTableOp, lm::RmsNormOp, lm::QuantizeOp,
               lm::LinearOp, lm::GateOp, lm::RopeCacheWriteOp,
-              lm::CachedAttentionOp, lm::SelectRowsOp>([&](auto typed) {
+              lm::CachedAttentionOp, lm::SelectRowsOp, lm::LayerNormOp,
+              lm::ActivateOp, lm::AddOp, lm::CapOp>([&](auto typed) {
           ++numLaunches;
           return lowerOp(typed);
         })
@@ -309,8 +310,10 @@ private:
     if (failed(variants))
       return failure();
     Place place = resultPlace(op, op.getResult(), Domain::Token);
-    launchBuilder.create<EmbedOp>(op.getLoc(), use(op.getTableAttr()),
-                                  symbol(place), op.getScaleAttr(), *variants);
+    bool byPosition = op.getTokens() == program.getPositions();
+    launchBuilder.create<EmbedOp>(
+        op.getLoc(), use(op.getTableAttr()), symbol(place), op.getScaleAttr(),
+        *variants, byPosition ? moduleBuilder.getUnitAttr() : UnitAttr());
     return success();
   }
 
@@ -322,7 +325,9 @@ private:
     launchBuilder.create<RopeTableOp>(
         op.getLoc(), use(op.getInvFreqAttr()), symbol(place),
         integer(lm::columnsOf(op.getResult().getType())),
-        op.getAttentionFactorAttr(), *variants);
+        op.getAttentionFactorAttr(), *variants,
+        StringAttr::get(context, lm::stringifyRopeScaling(op.getScaling())),
+        op.getOriginalAttr(), op.getThetaAttr(), op.getFactorAttr());
     return success();
   }
 
@@ -339,6 +344,63 @@ private:
         quantized, integer(lm::columnsOf(op.getInput().getType())),
         op.getEpsAttr(), op.getWeightOffsetAttr(),
         DomainAttr::get(context, domain), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::LayerNormOp op) {
+    codegen::KernelConfig config;
+    addQuantization(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "layer_norm", config);
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(op.getInput());
+    auto [output, quantized] = results(op, op.getResult(), domain);
+    launchBuilder.create<LayerNormOp>(
+        op.getLoc(), read(op.getInput()), use(op.getWeightAttr()),
+        use(op.getBiasAttr()), output, quantized,
+        integer(lm::columnsOf(op.getInput().getType())), op.getEpsAttr(),
+        DomainAttr::get(context, domain), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::ActivateOp op) {
+    codegen::KernelConfig config;
+    StringRef activation = lm::stringifyActivationKind(op.getActivation());
+    config["activation"] = activation.str();
+    addQuantization(config, op.getResult().getType());
+    FailureOr<ArrayAttr> variants = variantsFor(op, "activate", config);
+    if (failed(variants) || failed(tokensOnly(op, op.getInput())))
+      return failure();
+    auto [output, quantized] = results(op, op.getResult(), Domain::Token);
+    launchBuilder.create<ActivateOp>(
+        op.getLoc(), read(op.getInput()), output, quantized,
+        integer(lm::columnsOf(op.getResult().getType())),
+        StringAttr::get(context, activation), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::AddOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "add", {});
+    if (failed(variants) || failed(tokensOnly(op, op.getResidual())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Token);
+    launchBuilder.create<AddOp>(
+        op.getLoc(), read(op.getResidual()), read(op.getUpdate()),
+        symbol(place), integer(lm::columnsOf(op.getResult().getType())),
+        op.getScaleAttr(), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::CapOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "cap", {});
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(op.getInput());
+    Place place = resultPlace(op, op.getResult(), domain);
+    launchBuilder.create<CapOp>(
+        op.getLoc(), read(op.getInput()), symbol(place),
+        integer(lm::columnsOf(op.getResult().getType())), op.getScaleAttr(),
+        op.getSoftCapAttr(), DomainAttr::get(context, domain), *variants);
     return success();
   }
 
@@ -413,11 +475,14 @@ private:
       return failure();
     Place place = resultPlace(op, op.getQuery(), Domain::Token);
     launchBuilder.create<RopeCacheWriteOp>(
-        op.getLoc(), read(op.getQkv()), read(op.getTable()),
+        op.getLoc(), read(op.getQkv()),
+        op.getTable() ? read(op.getTable()) : FlatSymbolRefAttr(),
         use(op.getQNormAttr()), use(op.getKNormAttr()), symbol(place),
         op.getStateAttr(), op.getStateLayerAttr(), op.getHeadsAttr(),
         op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getRotaryDimAttr(),
-        op.getNormEpsAttr(), *variants);
+        op.getNormEpsAttr(), *variants, op.getInterleavedAttr(),
+        StringAttr::get(context, lm::stringifyNormKind(op.getNormKind())),
+        op.getNormRowsAttr(), op.getNormOffsetAttr());
     return success();
   }
 
@@ -526,7 +591,9 @@ private:
             context, part.getSource(), part.getName(), part.getOffset(),
             part.getSize(),
             *symbolizeStored(lm::stringifyStored(part.getStored())),
-            part.getRows(), part.getColumns(), part.getPermute()));
+            part.getRows(), part.getColumns(), part.getPermute(),
+            part.getStoredRows(), part.getFirst(), part.getRun(),
+            part.getStride(), part.getTransposed()));
       parts = ArrayAttr::get(context, converted);
     }
     moduleBuilder.create<WeightOp>(

@@ -37,8 +37,11 @@ llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
       found[lm::lookupWeight(op, embed.getTableAttr())].table = true;
     if (auto linear = dyn_cast<lm::LinearOp>(op)) {
       Uses &uses = found[lm::lookupWeight(op, linear.getWeightAttr())];
-      uses.head |=
-          llvm::any_of(linear->getUsers(), llvm::IsaPred<lm::ReturnOp>);
+      uses.head |= llvm::any_of(linear->getUsers(), [](Operation *user) {
+        return isa<lm::ReturnOp>(user) ||
+               (isa<lm::CapOp>(user) &&
+                llvm::any_of(user->getUsers(), llvm::IsaPred<lm::ReturnOp>));
+      });
     }
   });
   for (lm::WeightOp weight : module.getOps<lm::WeightOp>())

@@ -162,6 +162,7 @@ Status Engine::start(const EngineOptions &options) {
   coreOptions.policy = options.policy;
   coreOptions.checkInvariants = options.checkInvariants;
   coreOptions.eosIds = stopSet(model(), tokenizer());
+  coreOptions.rotary = RotaryChoice::of(*target);
   INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
   core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
                                        std::move(speculator));
@@ -220,6 +221,7 @@ Engine::makeSpeculator(const EngineOptions &options) {
   drafting.targetVocab = limits.vocab;
   drafting.commonVocab = *common;
   drafting.context = draft_->contract_.context;
+  drafting.rotary = draft_->core_->options().rotary;
   // A step of either reads its weights once.
   speculation.draftCost = draft_->executor_->weightBytesPerStep() /
                           std::max(executor_->weightBytesPerStep(), 1.0);

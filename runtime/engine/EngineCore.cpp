@@ -76,6 +76,10 @@ Result<RequestId> EngineCore::admit(std::unique_ptr<Request> request) {
   RequestId id = nextId_;
   nextId_ += RequestId(request->copies);
   request->requestId = request->sequence = id;
+  request->rotaryLength =
+      options_.rotary.lengthFor(request->promptTokens, request->maxTotal);
+  if (std::int32_t variant = options_.rotary.variantOf(request->rotaryLength))
+    request->scope.variant = "rotary " + std::to_string(variant);
   service_.arrive(request->client);
   request->submitted = Request::Clock::now();
   requests_.push_back(std::move(request));
@@ -252,6 +256,7 @@ std::vector<std::uint64_t> EngineCore::fork(Request &request) {
     made->tokens = request.tokens;
     made->promptTokens = request.promptTokens;
     made->maxTotal = request.maxTotal;
+    made->rotaryLength = request.rotaryLength;
     made->priority = request.priority;
     made->client = request.client;
     service_.arrive(made->client);
@@ -486,6 +491,7 @@ Result<ScheduleResult> EngineCore::schedule() {
       state.ageSeconds =
           std::chrono::duration<double>(now - request->submitted).count();
       state.client = client->second;
+      state.rotaryLength = request->rotaryLength;
       states.push_back(state);
     }
     capacity_.mixedPromptTokens = promptRowsBesideDecoding();

@@ -6,6 +6,7 @@
 #include "runtime/engine/EngineMetrics.h"
 #include "runtime/engine/Request.h"
 #include "runtime/execute/Executor.h"
+#include "runtime/plan/RotaryChoice.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/schedule/ClientService.h"
 #include "runtime/schedule/Scheduler.h"
@@ -77,6 +78,7 @@ struct CoreOptions {
   // After each step; always in builds with assertions.
   bool checkInvariants = false;
   std::vector<std::int32_t> eosIds;
+  RotaryChoice rotary; // of the plan
 };
 
 class EngineCore {

@@ -16,8 +16,9 @@ void EngineCore::propose() {
     if (!request->isRunning || request->isScore() || request->copies != 1 ||
         request->numComputed != size - 1 || room < 1)
       continue;
-    inputs.push_back(
-        {request->sequence, request->tokens, request->sampler.get(), room});
+    inputs.push_back({request->sequence, request->tokens,
+                      request->sampler.get(), room, request->promptTokens,
+                      request->maxTotal});
     drafting.push_back(request.get());
   }
   if (inputs.empty())

@@ -61,9 +61,10 @@ struct Request {
   std::vector<std::int32_t> drafted;
   std::int32_t promptTokens = 0;
   std::int32_t maxTotal = 0;
-  std::int32_t numComputed = 0; // of tokens, in the cache
-  std::int32_t numScored = 0;   // positions whose logits have been given out
-  std::int32_t numCharged = 0;  // positions that its client has been charged
+  std::int32_t rotaryLength = 0; // fixed at admission, also of its copies
+  std::int32_t numComputed = 0;  // of tokens, in the cache
+  std::int32_t numScored = 0;    // positions whose logits have been given out
+  std::int32_t numCharged = 0;   // positions that its client has been charged
   bool isRunning = false;
 
   std::int32_t priority = 0;

@@ -16,7 +16,7 @@
 namespace ingot::abi {
 
 inline constexpr uint32_t kKernelAbiMagic = 0x424b4749; // "IGKB"
-inline constexpr uint32_t kKernelAbiVersion = 2;
+inline constexpr uint32_t kKernelAbiVersion = 3;
 
 // Output rows that share one packed tile of weights (docs/numerics.md).
 inline constexpr int32_t kTileRows = 16;
@@ -74,7 +74,8 @@ struct PackedWeights {
 };
 static_assert(sizeof(PackedWeights) == 24);
 
-// embed: output[t, :] = table[tokens[t], :] * scale. Items: tokens.
+// embed: output[t, :] = table[tokens[t], :] * scale. Items: tokens. A table of
+// learned positions is given the positions as tokens.
 struct EmbedParams {
   const int32_t *tokens; // [numTokens]
   PackedWeights table;   // [vocab, hidden] packed r16
@@ -87,14 +88,21 @@ struct EmbedParams {
 
 // rope_table: output[t, i] = cos, output[t, rotaryDim/2 + i] = sin of the
 // float32 product positions[t] * invFreq[i], each times attentionFactor.
-// Items: tokens.
+// Items: tokens. `scaling` says which frequencies (docs/numerics.md, "Rotary"):
+// one of a sequence's two lists, or those of a base that grows with its length.
+enum class RopeScaling : int32_t { Fixed = 0, Dynamic = 1, Listed = 2 };
 struct RopeTableParams {
-  const int32_t *positions; // [numTokens]
-  const float *invFreq;     // [rotaryDim/2]
-  float *output;            // [numTokens, rotaryDim]
+  const int32_t *positions;     // [numTokens]
+  const int32_t *rotaryLengths; // [numTokens]: of the token's sequence
+  const float *invFreq;         // [rotaryDim/2], [2, rotaryDim/2] where Listed
+  float *output;                // [numTokens, rotaryDim]
+  double theta;                 // Dynamic
+  double factor;                // Dynamic
   int32_t numTokens;
   int32_t rotaryDim;
   float attentionFactor;
+  int32_t original; // length up to which invFreq (or its first list) holds
+  RopeScaling scaling;
   int32_t reserved;
 };
 
@@ -109,6 +117,20 @@ struct RmsNormParams {
   int32_t width;
   float eps;
   float weightOffset; // added to each weight (0; 1 for the Gemma convention)
+};
+
+// layer_norm: y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight (+ bias),
+// with outputs as in rms_norm. Items: tokens.
+struct LayerNormParams {
+  const float *input;  // [numTokens, width]
+  const float *weight; // [width]
+  const float *bias;   // [width] or null
+  float *output;       // [numTokens, width] or null
+  QuantizedRows quantized;
+  int32_t numTokens;
+  int32_t width;
+  float eps;
+  int32_t reserved;
 };
 
 // quantize: float32 rows to quantised rows. Items: tokens.
@@ -147,6 +169,40 @@ struct GatedParams {
   int32_t width;
 };
 
+// activate: output[t, f] = act(input[t, f]), with outputs as in rms_norm; the
+// output may be the input. Items: tokens.
+struct ActivateParams {
+  const float *input; // [numTokens, width]
+  float *output;      // [numTokens, width] or null
+  QuantizedRows quantized;
+  int32_t numTokens;
+  int32_t width;
+};
+
+// add: output[t, i] = residual[t, i] + update[t, i] * scale; the output may be
+// the residual. Items: tokens.
+struct AddParams {
+  const float *residual; // [numTokens, width]
+  const float *update;   // [numTokens, width]
+  float *output;         // [numTokens, width]
+  int32_t numTokens;
+  int32_t width;
+  float scale; // 1: no product
+  int32_t reserved;
+};
+
+// cap: y = input * scale (no product where 1); output = y, or
+// softCap * tanh(y / softCap) where softCap is not 0. The output may be the
+// input. Items: rows.
+struct CapParams {
+  const float *input; // [numRows, width]
+  float *output;      // [numRows, width]
+  int32_t numRows;
+  int32_t width;
+  float scale;
+  float softCap;
+};
+
 // One layer of a paged state group. Block b of the layer starts at
 // base + b * blockBytes and holds, in the element type of the kernel,
 //   K [kvHeads, headDim, kBlockTokens]   (tokens are the lanes of the scores)
@@ -159,13 +215,15 @@ struct KvLayer {
 static_assert(sizeof(KvLayer) == 24);
 
 // rope_cache_write: splits the merged projection of each token into q, k, v;
-// normalises each head of q and k where weights are given (RMS); rotates q and
-// k; stores q, and writes k and v at the token's position. Items: tokens.
+// normalises each head of q and k where weights are given, or with normRows all
+// heads of q, and of k, as one row; rotates q and k (not where rotaryDim is 0);
+// stores q, and writes k and v at the token's position. Items: tokens.
+enum class HeadNorm : int32_t { Rms = 0, Layer = 1 };
 struct RopeCacheWriteParams {
   const float *qkv;   // [numTokens, (heads + 2 * kvHeads) * headDim]: q, k, v
-  const float *table; // rope_table's output [numTokens, rotaryDim]
-  const float *qNorm; // [headDim] or null
-  const float *kNorm; // [headDim] or null
+  const float *table; // rope_table's output [numTokens, rotaryDim], or null
+  const float *qNorm; // [headDim], [heads, headDim] with a stride, or null
+  const float *kNorm; // [headDim], [kvHeads, headDim] with a stride, or null
   float *query;       // [numTokens, heads * headDim]
   KvLayer cache;
   const int32_t *blockTable;     // physical blocks of all sequences
@@ -178,7 +236,11 @@ struct RopeCacheWriteParams {
   int32_t headDim;
   int32_t rotaryDim;
   float normEps;
-  int32_t reserved;
+  float normOffset;    // added to each weight of an RMS norm
+  HeadNorm normKind;   // of heads
+  int32_t normStride;  // from one head's weights to the next: 0 where shared
+  int32_t normRows;    // 1: RMS of all heads together
+  int32_t interleaved; // 1: pairs are (2i, 2i + 1), else (i, i + rotaryDim / 2)
 };
 
 // attention: causal grouped attention of each query over the cache, by the

@@ -57,6 +57,22 @@ public:
       op = "gather_rows";
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_GatherRows()));
       break;
+    case fbs::Params::LayerNorm:
+      op = "layer_norm";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_LayerNorm()));
+      break;
+    case fbs::Params::Activate:
+      op = "activate";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Activate()));
+      break;
+    case fbs::Params::Add:
+      op = "add";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Add()));
+      break;
+    case fbs::Params::Cap:
+      op = "cap";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Cap()));
+      break;
     default:
       return Status::unsupported(
           "operation " + str(static_cast<unsigned>(launch.params_type())) +
@@ -208,10 +224,12 @@ private:
   Status check(const fbs::Embed &op) {
     INGOT_ASSIGN_OR_RETURN(const fbs::Weight *table,
                            weight("table", op.table(), "r16"));
-    if (table->rows() < plan_.model()->vocab())
-      return Status::invalid("table: " + str(table->rows()) +
-                             " rows, the vocabulary has " +
-                             str(plan_.model()->vocab()));
+    std::uint32_t needed =
+        op.by_position() ? plan_.model()->context() : plan_.model()->vocab();
+    if (table->rows() < needed)
+      return Status::invalid("table: " + str(table->rows()) + " rows, the " +
+                             (op.by_position() ? "context" : "vocabulary") +
+                             " has " + str(needed));
     return dense("output", op.output(), table->columns(), kToken);
   }
 
@@ -219,9 +237,58 @@ private:
     INGOT_RETURN_IF_ERROR(dimension("rotary_dim", op.rotary_dim()));
     if (op.rotary_dim() % 2 != 0)
       return Status::invalid("rotary_dim is odd");
-    INGOT_RETURN_IF_ERROR(
-        vectorWeight("inv_freq", op.inv_freq(), op.rotary_dim() / 2));
+    if (op.scaling() > fbs::RopeScaling::listed)
+      return Status::invalid("scaling is unknown");
+    bool isListed = op.scaling() == fbs::RopeScaling::listed;
+    bool isDynamic = op.scaling() == fbs::RopeScaling::dynamic;
+    INGOT_RETURN_IF_ERROR(vectorWeight("inv_freq", op.inv_freq(),
+                                       op.rotary_dim() / (isListed ? 1 : 2)));
+    if (isListed || isDynamic)
+      INGOT_RETURN_IF_ERROR(dimension("original", op.original()));
+    auto isPositive = [](double x) { return x > 0 && x <= 1e300; };
+    if (isDynamic && (op.rotary_dim() < 4 || !isPositive(op.theta()) ||
+                      !isPositive(op.factor())))
+      return Status::invalid("dynamic scaling needs a positive theta and "
+                             "factor, and a rotary_dim of 4");
     return dense("output", op.output(), op.rotary_dim(), kToken);
+  }
+
+  Status check(const fbs::LayerNorm &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (op.domain() > fbs::Domain::logit_row)
+      return Status::invalid("domain is unknown");
+    int domain = int(op.domain());
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), domain));
+    INGOT_RETURN_IF_ERROR(vectorWeight("weight", op.weight(), op.width()));
+    if (op.bias() != -1)
+      INGOT_RETURN_IF_ERROR(vectorWeight("bias", op.bias(), op.width()));
+    return outputs(op.output(), op.quantized(), op.width(), domain);
+  }
+
+  Status check(const fbs::Activate &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (!op.activation())
+      return Status::invalid("activation is missing");
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
+    return outputs(op.output(), op.quantized(), op.width(), kToken);
+  }
+
+  Status check(const fbs::Add &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    INGOT_RETURN_IF_ERROR(dense("residual", op.residual(), op.width(), kToken));
+    INGOT_RETURN_IF_ERROR(dense("update", op.update(), op.width(), kToken));
+    return dense("output", op.output(), op.width(), kToken);
+  }
+
+  Status check(const fbs::Cap &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    if (op.domain() > fbs::Domain::logit_row)
+      return Status::invalid("domain is unknown");
+    if (!(op.soft_cap() >= 0))
+      return Status::invalid("soft_cap is negative");
+    int domain = int(op.domain());
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), domain));
+    return dense("output", op.output(), op.width(), domain);
   }
 
   Status check(const fbs::RmsNorm &op) {
@@ -317,19 +384,35 @@ private:
             state(op.state(), op.state_layer(), op.kv_heads(), op.head_dim());
         !group)
       return group.status();
-    if (op.rotary_dim() == 0 || op.rotary_dim() % 2 != 0 ||
-        op.rotary_dim() > op.head_dim())
+    if ((op.rotary_dim() == 0) != (op.table() == -1) ||
+        op.rotary_dim() % 2 != 0 || op.rotary_dim() > op.head_dim())
       return Status::invalid("rotary_dim " + str(op.rotary_dim()) +
-                             ", expected even, 2 to " + str(op.head_dim()));
+                             ", expected even, 2 to " + str(op.head_dim()) +
+                             ", or 0 without a table");
+    if (op.norm_kind() > fbs::NormKind::layer)
+      return Status::invalid("norm_kind is unknown");
+    if (op.norm_rows() && op.norm_kind() != fbs::NormKind::rms)
+      return Status::invalid("a norm of rows is RMS");
+    if ((op.q_norm() == -1) != (op.k_norm() == -1))
+      return Status::invalid("q_norm and k_norm belong together");
     std::uint64_t width =
         (std::uint64_t(op.heads()) + 2 * std::uint64_t(op.kv_heads())) *
         op.head_dim();
     INGOT_RETURN_IF_ERROR(dense("input", op.input(), width, kToken));
-    INGOT_RETURN_IF_ERROR(dense("table", op.table(), op.rotary_dim(), kToken));
-    for (auto [name, index] :
-         {std::pair{"q_norm", op.q_norm()}, std::pair{"k_norm", op.k_norm()}})
-      if (index != -1)
-        INGOT_RETURN_IF_ERROR(vectorWeight(name, index, op.head_dim()));
+    if (op.table() != -1)
+      INGOT_RETURN_IF_ERROR(
+          dense("table", op.table(), op.rotary_dim(), kToken));
+    if (op.q_norm() != -1) {
+      // One vector for all heads, or one of all heads' own.
+      INGOT_ASSIGN_OR_RETURN(const fbs::Weight *first,
+                             weight("q_norm", op.q_norm(), "row"));
+      bool isOwn = op.norm_rows() || first->rows() != op.head_dim();
+      std::uint64_t head = op.head_dim();
+      INGOT_RETURN_IF_ERROR(vectorWeight("q_norm", op.q_norm(),
+                                         isOwn ? head * op.heads() : head));
+      INGOT_RETURN_IF_ERROR(vectorWeight("k_norm", op.k_norm(),
+                                         isOwn ? head * op.kv_heads() : head));
+    }
     return dense("query", op.query(), std::uint64_t(op.heads()) * op.head_dim(),
                  kToken);
   }

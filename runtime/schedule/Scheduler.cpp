@@ -303,7 +303,8 @@ private:
     for (std::size_t i : order_) {
       const SequenceState &state = states_[i];
       std::int32_t firstRow = plan.numRows(), first = begin_[i];
-      plan.sequences.push_back({state.id, firstRow, rows_[i], first});
+      plan.sequences.push_back(
+          {state.id, firstRow, rows_[i], first, state.rotaryLength});
       plan.tokens.insert(plan.tokens.end(), state.tokens.begin() + first,
                          state.tokens.begin() + first + rows_[i]);
       for (std::int32_t p = std::max(first, state.firstLogit);

@@ -35,14 +35,15 @@ struct SequenceState {
   // that are to be verified; guesses are left out where room is short.
   std::span<const std::int32_t> tokens;
   std::int32_t numDrafts = 0;
-  std::int32_t numComputed = 0; // of the known, already in the cache
-  std::int32_t firstLogit = 0;  // rows from this position on want logits
-  bool isRunning = false;       // admitted by an earlier step
-  bool sharesLastBlock = false; // its next row needs a copied block
-  std::int32_t copies = 1;      // sequences that it becomes after its prompt
-  std::int32_t priority = 0;    // lower first
-  double ageSeconds = 0;        // since it was submitted
-  std::int32_t client = 0;      // index into the clients' service
+  std::int32_t numComputed = 0;  // of the known, already in the cache
+  std::int32_t firstLogit = 0;   // rows from this position on want logits
+  bool isRunning = false;        // admitted by an earlier step
+  bool sharesLastBlock = false;  // its next row needs a copied block
+  std::int32_t copies = 1;       // sequences that it becomes after its prompt
+  std::int32_t priority = 0;     // lower first
+  double ageSeconds = 0;         // since it was submitted
+  std::int32_t client = 0;       // index into the clients' service
+  std::int32_t rotaryLength = 0; // as StepSequence has it
 
   std::int32_t numKnown() const {
     return std::int32_t(tokens.size()) - numDrafts;

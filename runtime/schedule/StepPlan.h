@@ -18,6 +18,9 @@ struct StepSequence {
   std::int32_t firstRow = 0;
   std::int32_t numRows = 0;
   std::int32_t firstPosition = 0;
+  // Of the whole sequence, fixed at its admission: what its rotary embedding is
+  // chosen by, where it depends on length (RotaryChoice.h); else 0.
+  std::int32_t rotaryLength = 0;
   bool operator==(const StepSequence &) const = default;
 };
 

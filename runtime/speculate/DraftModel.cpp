@@ -80,8 +80,10 @@ Status DraftModel::runSlice(std::span<const DraftRequest> requests,
   StepPlan plan;
   for (const Rows &part : rows) {
     std::int32_t firstRow = plan.numRows();
-    plan.sequences.push_back({requests[part.request].id, firstRow,
-                              std::int32_t(part.tokens.size()), part.first});
+    const DraftRequest &request = requests[part.request];
+    plan.sequences.push_back(
+        {request.id, firstRow, std::int32_t(part.tokens.size()), part.first,
+         options_.rotary.lengthFor(request.promptTokens, request.maxTokens)});
     plan.tokens.insert(plan.tokens.end(), part.tokens.begin(),
                        part.tokens.end());
     if (part.wantsLogits)

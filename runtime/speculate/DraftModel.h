@@ -10,6 +10,7 @@
 #pragma once
 
 #include "runtime/execute/Executor.h"
+#include "runtime/plan/RotaryChoice.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/speculate/Drafter.h"
 
@@ -24,6 +25,7 @@ struct DraftModelOptions {
   std::int32_t targetVocab = 0; // rows of logits of the model that checks
   std::int32_t commonVocab = 0; // ids that are the same token in both
   std::int32_t context = 0;     // tokens that the draft can see
+  RotaryChoice rotary;          // of the draft's plan
 };
 
 class DraftModel final : public Drafter {

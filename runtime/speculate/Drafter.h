@@ -30,6 +30,9 @@ struct DraftRequest {
   // `tokens`; what is advanced is taken back by the caller.
   SamplerBranch *sampler = nullptr;
   std::int32_t length = 0; // the most tokens to propose; at least 1
+  // Of the whole sequence: its prompt, and the longest that it may become.
+  std::int32_t promptTokens = 0;
+  std::int32_t maxTokens = 0;
 };
 
 class Drafter {

@@ -73,8 +73,8 @@ std::vector<Draft> Speculator::propose(std::span<const DraftInput> inputs) {
       if (wanted[i] < 1)
         continue;
       requests.push_back({inputs[i].id, inputs[i].tokens,
-                          &branches.emplace_back(*inputs[i].sampler),
-                          wanted[i]});
+                          &branches.emplace_back(*inputs[i].sampler), wanted[i],
+                          inputs[i].promptTokens, inputs[i].maxTokens});
       inputOf.push_back(i);
     }
     if (requests.empty())

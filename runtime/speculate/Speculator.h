@@ -30,7 +30,9 @@ struct DraftInput {
   SequenceId id = 0;
   std::span<const std::int32_t> tokens; // prompt and output
   SamplerState *sampler = nullptr;      // left as it is
-  std::int32_t room = 0; // guesses that could be of use, by its end
+  std::int32_t room = 0;         // guesses that could be of use, by its end
+  std::int32_t promptTokens = 0; // as DraftRequest has them
+  std::int32_t maxTokens = 0;
 };
 
 class Speculator {

@@ -29,6 +29,14 @@ struct Case {
   std::string quantize;
 };
 
+std::string caseName(const ::testing::TestParamInfo<Case> &info) {
+  std::string name = info.param.model + "_" + info.param.quantize;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; },
+      '_');
+  return name;
+}
+
 std::ostream &operator<<(std::ostream &out, const Case &c) {
   return out << c.model << " " << c.quantize;
 }
@@ -233,8 +241,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"tiny-qwen2", "int8"}, Case{"tiny-qwen3", "int8"},
                       Case{"tiny-qwen3", "f16"}, Case{"tiny-mistral", "int8"},
                       Case{"tiny-mistral", "int4-g32"}),
-    [](const auto &info) {
-      std::string name = info.param.model + "_" + info.param.quantize;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+    caseName);
+
+// Each kernel that only some families use: norms of every kind, interleaved and
+// absent rotation, rotation by length, caps, sums, plain feed-forwards, learned
+// positions.
+INSTANTIATE_TEST_SUITE_P(
+    Families, ExactnessTest,
+    ::testing::Values(
+        Case{"families/gemma2", "int8"}, Case{"families/olmo2", "int8"},
+        Case{"families/cohere", "int8"}, Case{"families/gpt2", "int8"},
+        Case{"families/falcon-groups", "f16"}, Case{"families/granite", "f16"},
+        Case{"families/smollm3", "int8"}, Case{"families/llama-dynamic", "f16"},
+        Case{"families/phi4-mini", "int8"}),
+    caseName);

@@ -7,12 +7,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <vector>
 
 using namespace ingot::test;
 
 namespace {
 
 class GoldenLogitsTest : public ::testing::TestWithParam<std::string> {};
+
+std::vector<std::string> familyModels() {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(
+           INGOT_SOURCE_DIR "/test/models/families"))
+    names.push_back("families/" + entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 std::string sha256Of(const std::string &text) {
   Sha256 digest;
@@ -33,6 +44,16 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenLogitsTest,
                                            "draft"),
                          [](const auto &info) {
                            std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Every variation of a block, in models that are smaller still.
+INSTANTIATE_TEST_SUITE_P(Families, GoldenLogitsTest,
+                         ::testing::ValuesIn(familyModels()),
+                         [](const auto &info) {
+                           std::string name =
+                               info.param.substr(info.param.find('/') + 1);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

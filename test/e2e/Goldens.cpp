@@ -71,9 +71,9 @@ Status check(const ModelGoldens &goldens, const std::string &name) {
     return prompt >= 0 && std::size_t(prompt) < goldens.prompts.size() &&
            !goldens.prompts[std::size_t(prompt)].empty();
   };
-  if (goldens.logits.size() != 64)
+  if (goldens.logits.size() != goldens.prompts.size())
     return bad("logits of " + std::to_string(goldens.logits.size()) +
-               " prompts, expected 64");
+               " prompts, expected " + std::to_string(goldens.prompts.size()));
   if (goldens.greedy.empty())
     return bad("no greedy continuation");
   for (const GoldenLogits &one : goldens.logits) {
@@ -90,10 +90,10 @@ Status check(const ModelGoldens &goldens, const std::string &name) {
                    std::to_string(id) + " is outside the vocabulary");
   }
   for (const GoldenGreedy &one : goldens.greedy)
-    if (!isPrompt(one.prompt) || one.tokens.size() != 128 ||
-        one.gaps.size() != 128)
+    if (!isPrompt(one.prompt) || one.tokens.size() < 32 ||
+        one.gaps.size() != one.tokens.size())
       return bad("greedy continuation of prompt " + std::to_string(one.prompt) +
-                 ": expected a prompt, 128 tokens and 128 gaps");
+                 ": expected a prompt, 32 tokens or more, and as many gaps");
   return Status::ok();
 }
 

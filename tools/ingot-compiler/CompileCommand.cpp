@@ -228,6 +228,9 @@ Command addCompileCommand(CLI::App &app) {
                       "First phase still to run on an .mlir stage in lm");
   command->add_option("--source-folder", request.sourceFolder,
                       "Where the files of a stage without paths are");
+  command->add_option("--descriptor", request.descriptorPaths,
+                      "JSON file that describes a family of models; tried "
+                      "before the built-in ones");
   command
       ->add_option("--threads", request.threads, "Threads for code and weights")
       ->check(CLI::Range(1u, 256u));

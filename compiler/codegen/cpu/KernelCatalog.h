@@ -40,7 +40,10 @@ struct KernelVariant {
 //   rms_norm          [group, bits]: without them float32 only
 //   quantize          group, bits
 //   linear            encoding; group, [minimum] for i8 and i4
-//   gated             activation ("silu", "gelu_tanh"); [group, bits]
+//   layer_norm        [group, bits], as rms_norm
+//   gated, activate   activation ("silu", "gelu_tanh", "gelu", "relu");
+//                     [group, bits]
+//   add, cap          -
 //   rope_cache_write  head_dim, kv ("f32", "f16")
 //   attention         head_dim, kv; [group, bits]: group divides head_dim
 //   gather_rows       -

@@ -119,6 +119,8 @@ private:
 
 const std::vector<std::string> kEncodings = {"f32", "f16", "bf16", "i8", "i4"};
 const std::vector<std::string> kCacheTypes = {"f32", "f16"};
+const std::vector<std::string> kActivations = {"silu", "gelu_tanh", "gelu",
+                                               "relu"};
 
 // Group and minimum of an encoding, and its part of a kernel's name.
 struct EncodingParts {
@@ -187,11 +189,23 @@ Result<KernelEntry> kernelEntry(const std::string &op,
     entry.constants.push_back(static_cast<std::int32_t>(tokens));
     entry.name = "linear_" + parts.name + "_t" + std::to_string(tokens);
   } else if (op == "gated") {
-    const std::string activation =
-        reader.text("activation", {"silu", "gelu_tanh"});
+    const std::string activation = reader.text("activation", kActivations);
     const auto output = reader.quantization(false);
     entry = {"Elementwise", "ingot_gated_" + activation, output,
              "gated_" + activation + "_" + outputName(output)};
+  } else if (op == "activate") {
+    const std::string activation = reader.text("activation", kActivations);
+    const auto output = reader.quantization(false);
+    entry = {"Elementwise", "ingot_activate_" + activation, output,
+             "activate_" + activation + "_" + outputName(output)};
+  } else if (op == "layer_norm") {
+    const auto output = reader.quantization(false);
+    entry = {"Elementwise", "ingot_layer_norm", output,
+             "layer_norm_" + outputName(output)};
+  } else if (op == "add") {
+    entry = {"Elementwise", "ingot_add", {}, "add"};
+  } else if (op == "cap") {
+    entry = {"Elementwise", "ingot_cap", {}, "cap"};
   } else if (op == "rope_cache_write") {
     const std::int32_t headDim = reader.headDim();
     const std::string type = reader.text("kv", kCacheTypes);

@@ -159,7 +159,6 @@ Result<ModelSpec> importGguf(const std::string &path,
   std::string architecture(*name->asString());
   INGOT_ASSIGN_OR_RETURN(const Descriptor *descriptor,
                          chooseDescriptor(descriptors, architecture, path));
-  const RouteDescriptor &route = descriptor->gguf;
 
   ModelSpec spec;
   ImportProblems problems;
@@ -167,11 +166,19 @@ Result<ModelSpec> importGguf(const std::string &path,
   Json metadata = Json::object();
   for (const auto &[key, value] : file.metadata())
     metadata[key] = toJson(value);
-  fields.apply(route.keys, metadata, "GGUF metadata", architecture);
-  setVocabulary(file, route, fields);
+  fields.apply(descriptor->gguf.keys, metadata, "GGUF metadata", architecture);
+  setVocabulary(file, descriptor->gguf, fields);
+  std::vector<FileTensor> tensors = listTensors(file);
+  INGOT_ASSIGN_OR_RETURN(
+      Descriptor effective,
+      resolveCases(
+          *descriptor,
+          [&](const std::string &field) { return fields.find(field); },
+          namesOf(tensors)));
+  const RouteDescriptor &route = effective.gguf;
   spec.family = descriptor->family;
   spec.architecture = architecture;
-  bool layersRead = readModelFields(fields, descriptor->block, spec);
+  bool layersRead = readModelFields(fields, route.block, spec);
 
   readSamplingFields(fields, spec.sampling);
   INGOT_RETURN_IF_ERROR(readChatTemplates(file, spec.chatTemplates));
@@ -201,7 +208,7 @@ Result<ModelSpec> importGguf(const std::string &path,
       {path, slash == std::string::npos ? path : path.substr(slash + 1),
        file.sizeBytes()});
   if (layersRead)
-    bindTensors(fields, *descriptor, route, listTensors(file), options, spec);
+    bindTensors(fields, route, tensors, options, spec);
   if (!problems.empty())
     return problems.status(path, descriptor->family);
   return spec;

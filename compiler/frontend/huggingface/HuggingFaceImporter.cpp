@@ -138,7 +138,16 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   fields.apply(descriptor->huggingFace.keys, config, "config");
   spec.family = descriptor->family;
   spec.architecture = config["model_type"].get<std::string>();
-  bool layersRead = readModelFields(fields, descriptor->block, spec);
+  INGOT_ASSIGN_OR_RETURN(auto weights, SafetensorsFolder::open(folder));
+  std::vector<FileTensor> tensors = listTensors(weights);
+  INGOT_ASSIGN_OR_RETURN(
+      Descriptor effective,
+      resolveCases(
+          *descriptor,
+          [&](const std::string &field) { return fields.find(field); },
+          namesOf(tensors)));
+  const RouteDescriptor &route = effective.huggingFace;
+  bool layersRead = readModelFields(fields, route.block, spec);
 
   // Ids and sampling: the union of what every file says ends a text.
   SpecFields generation(problems);
@@ -168,14 +177,12 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
       spec.bosId = bos[0];
   }
 
-  INGOT_ASSIGN_OR_RETURN(auto weights, SafetensorsFolder::open(folder));
   for (std::size_t i = 0; i < weights.files().size(); ++i)
     spec.sources.push_back({weights.files()[i].name(), weights.fileNames()[i],
                             weights.files()[i].sizeBytes()});
   spec.notes = weights.notes();
   if (layersRead)
-    bindTensors(fields, *descriptor, descriptor->huggingFace,
-                listTensors(weights), options, spec);
+    bindTensors(fields, route, tensors, options, spec);
   if (!problems.empty())
     return problems.status(path, descriptor->family);
 

@@ -10,6 +10,7 @@
 #include "mlir/IR/Verifier.h"
 
 #include <filesystem>
+#include <set>
 #include <tuple>
 #include <xxhash.h>
 
@@ -44,8 +45,33 @@ lm::ActivationKind activationOf(Activation activation) {
     return lm::ActivationKind::Gelu;
   case Activation::GeluTanh:
     return lm::ActivationKind::GeluTanh;
+  case Activation::Relu:
+    return lm::ActivationKind::Relu;
   }
   llvm_unreachable("all activations are handled");
+}
+
+lm::RopeScaling scalingOf(RotaryKind kind) {
+  switch (kind) {
+  case RotaryKind::Dynamic:
+    return lm::RopeScaling::Dynamic;
+  case RotaryKind::LongRope:
+    return lm::RopeScaling::Listed;
+  default:
+    return lm::RopeScaling::Fixed;
+  }
+}
+
+// Whether two rotary embeddings turn every position alike.
+bool isSameTable(const RotarySpec &a, const RotarySpec &b) {
+  auto byLength = [](const RotarySpec &rotary) {
+    return rotary.kind == RotaryKind::Dynamic ||
+           rotary.kind == RotaryKind::LongRope;
+  };
+  return a.invFreq == b.invFreq && a.attentionFactor == b.attentionFactor &&
+         ((!byLength(a) && !byLength(b)) ||
+          (a.kind == b.kind && a.theta == b.theta && a.factor == b.factor &&
+           a.originalContextLength == b.originalContextLength));
 }
 
 class LmBuilder {
@@ -69,8 +95,10 @@ private:
   void addRopeWeights();
   void addStates();
   LogicalResult addProgram();
-  Value addAttention(std::int64_t layer, Value x, llvm::ArrayRef<Value> ropes);
-  Value addFeedForward(std::int64_t layer, Value x);
+  // What a part of the block gives, before it is added to the stream.
+  Value attention(std::int64_t layer, Value input, llvm::ArrayRef<Value> ropes);
+  Value feedForward(std::int64_t layer, Value input);
+  Value addBlock(std::int64_t layer, Value x, llvm::ArrayRef<Value> ropes);
 
   InFlightDiagnostic error() { return emitError(builder_.getUnknownLoc()); }
   Location loc(const std::string &name) {
@@ -90,6 +118,9 @@ private:
   Value linear(std::int64_t layer, const std::string &role, Value input,
                std::int64_t columns, bool bias);
   Value norm(Location location, const std::string &role, Value input);
+  Value norm(std::int64_t layer, const std::string &role, bool present,
+             Value input);
+  Value add(std::int64_t layer, const std::string &what, Value x, Value update);
 
   MLIRContext *context_;
   const ModelSpec &spec_;
@@ -120,12 +151,14 @@ FailureOr<OwningOpRef<ModuleOp>> LmBuilder::build() {
 LogicalResult LmBuilder::checkSupported() {
   if (spec_.layers.empty())
     return error() << "the model has no layers";
-  if (spec_.logitScale != 1.0)
-    return error() << "a logit scale of " << spec_.logitScale
-                   << " is not supported";
-  if (spec_.logitSoftcap != 0.0)
-    return error() << "a logit soft cap of " << spec_.logitSoftcap
-                   << " is not supported";
+  std::set<RotaryKind> choices; // that depend on a sequence's length
+  for (const LayerSpec &layer : spec_.layers)
+    if (layer.rotary.dim > 0 && (layer.rotary.kind == RotaryKind::Dynamic ||
+                                 layer.rotary.kind == RotaryKind::LongRope))
+      choices.insert(layer.rotary.kind);
+  if (choices.size() > 1)
+    return error() << "layers with dynamic and with longrope rotary scaling "
+                      "are not supported together";
   if (options_.context < 0 || options_.context > spec_.contextLength)
     return error() << "context " << options_.context
                    << " is not within the model's " << spec_.contextLength;
@@ -168,7 +201,9 @@ LogicalResult LmBuilder::addWeights() {
         builder_.getStringAttr(tensor.name),
         static_cast<std::int64_t>(tensor.byteOffset),
         static_cast<std::int64_t>(tensor.sizeBytes), stored, tensor.shape[0],
-        matrix ? tensor.shape[1] : 1, tensor.permutationHeads);
+        matrix ? tensor.shape[1] : 1, tensor.permutationHeads,
+        tensor.storedRows, tensor.first, tensor.run, tensor.stride,
+        tensor.transposed);
     if (!part)
       return failure();
     builder_.create<lm::WeightOp>(
@@ -188,12 +223,11 @@ void LmBuilder::addRopeWeights() {
   for (const LayerSpec &layer : spec_.layers) {
     const RotarySpec &rotary = layer.rotary;
     std::size_t index = 0;
-    while (index < ropes_.size() &&
-           (ropes_[index]->invFreq != rotary.invFreq ||
-            ropes_[index]->attentionFactor != rotary.attentionFactor))
+    while (rotary.dim > 0 && index < ropes_.size() &&
+           !isSameTable(*ropes_[index], rotary))
       ++index;
     ropeOfLayer_.push_back(index);
-    if (index < ropes_.size())
+    if (rotary.dim == 0 || index < ropes_.size())
       continue;
     ropes_.push_back(&rotary);
     std::int64_t count = rotary.invFreq.size();
@@ -251,21 +285,40 @@ LogicalResult LmBuilder::addProgram() {
   for (auto [index, rotary] : llvm::enumerate(ropes_)) {
     std::string name = "rope." + std::to_string(index);
     ropes.push_back(builder_.create<lm::RopeTableOp>(
-        loc(name), rows(2 * rotary->invFreq.size()), program.getPositions(),
-        symbol(name), f32(rotary->attentionFactor)));
+        loc(name), rows(rotary->dim), program.getPositions(), symbol(name),
+        f32(rotary->attentionFactor),
+        lm::RopeScalingAttr::get(context_, scalingOf(rotary->kind)),
+        builder_.getI64IntegerAttr(scalingOf(rotary->kind) ==
+                                           lm::RopeScaling::Fixed
+                                       ? 0
+                                       : rotary->originalContextLength),
+        builder_.getF64FloatAttr(
+            rotary->kind == RotaryKind::Dynamic ? rotary->theta : 0.0),
+        builder_.getF64FloatAttr(
+            rotary->kind == RotaryKind::Dynamic ? rotary->factor : 0.0)));
   }
   Value x = builder_.create<lm::EmbedOp>(loc("embed"), rows(spec_.hiddenSize),
                                          program.getTokens(), symbol("embed"),
                                          f32(spec_.embeddingScale));
+  if (spec_.learnedPositions) {
+    Value positions = builder_.create<lm::EmbedOp>(
+        loc("positions"), x.getType(), program.getPositions(),
+        symbol("positions"), f32(1.0));
+    x = builder_.create<lm::AddOp>(loc("embed_positions"), x.getType(), x,
+                                   positions, f32(1.0));
+  }
   for (std::int64_t layer = 0;
        layer < static_cast<std::int64_t>(spec_.layers.size()); ++layer) {
-    x = addAttention(layer, x, ropes);
-    x = addFeedForward(layer, x);
+    x = addBlock(layer, x, ropes);
   }
   x = builder_.create<lm::SelectRowsOp>(loc("select_rows"), x.getType(), x);
   x = norm(loc("final_norm"), "final_norm", x);
   x = builder_.create<lm::LinearOp>(loc("lm_head"), rows(spec_.vocabSize), x,
                                     symbol(head), FlatSymbolRefAttr(), Value());
+  if (spec_.logitScale != 1.0 || spec_.logitSoftcap != 0.0)
+    x = builder_.create<lm::CapOp>(loc("logits"), x.getType(), x,
+                                   f32(spec_.logitScale),
+                                   f32(spec_.logitSoftcap));
   builder_.create<lm::ReturnOp>(loc("return"), x);
   return success();
 }
@@ -279,32 +332,76 @@ Value LmBuilder::linear(std::int64_t layer, const std::string &role,
 }
 
 Value LmBuilder::norm(Location location, const std::string &role, Value input) {
+  if (spec_.norm == NormKind::Layer)
+    return builder_.create<lm::LayerNormOp>(
+        location, input.getType(), input, symbol(role),
+        spec_.normBias ? symbol(role + ".bias") : FlatSymbolRefAttr(),
+        f32(spec_.normEps));
   return builder_.create<lm::RmsNormOp>(location, input.getType(), input,
                                         symbol(role), f32(spec_.normEps),
-                                        f32(0.0));
+                                        f32(spec_.normOffset));
 }
 
-Value LmBuilder::addAttention(std::int64_t layer, Value x,
-                              llvm::ArrayRef<Value> ropes) {
+Value LmBuilder::norm(std::int64_t layer, const std::string &role, bool present,
+                      Value input) {
+  return present ? norm(loc(layer, role), layerRole(layer, role), input)
+                 : input;
+}
+
+Value LmBuilder::add(std::int64_t layer, const std::string &what, Value x,
+                     Value update) {
+  return builder_.create<lm::AddOp>(loc(layer, what), x.getType(), x, update,
+                                    f32(spec_.layers[layer].residualScale));
+}
+
+Value LmBuilder::addBlock(std::int64_t layer, Value x,
+                          llvm::ArrayRef<Value> ropes) {
   const LayerSpec &spec = spec_.layers[layer];
-  Value table = ropes[ropeOfLayer_[layer]];
-  Value input = norm(loc(layer, "attn_norm"), layerRole(layer, "attn_norm"), x);
+  Value input = norm(layer, "attn_norm", spec.attnNorm, x);
+  Value attended = attention(layer, input, ropes);
+  attended = norm(layer, "attn_post_norm", spec.attnPostNorm, attended);
+  Value sum = add(layer, "attn_residual", x, attended);
+  // In a parallel block the feed-forward reads what the attention read.
+  Value from =
+      spec.parallel && !spec.ffnNorm
+          ? input
+          : norm(layer, "ffn_norm", spec.ffnNorm, spec.parallel ? x : sum);
+  Value fed = feedForward(layer, from);
+  fed = norm(layer, "ffn_post_norm", spec.ffnPostNorm, fed);
+  return add(layer, "ffn_residual", sum, fed);
+}
+
+Value LmBuilder::attention(std::int64_t layer, Value input,
+                           llvm::ArrayRef<Value> ropes) {
+  const LayerSpec &spec = spec_.layers[layer];
   Value q = linear(layer, "q", input, spec.heads * spec.headDim, spec.biases.q);
   Value k =
       linear(layer, "k", input, spec.kvHeads * spec.headDim, spec.biases.k);
   Value v =
       linear(layer, "v", input, spec.kvHeads * spec.headDim, spec.biases.v);
 
-  auto prepare = [&](Value value, const std::string &role, std::int64_t heads) {
-    if (spec.qkNorm)
+  auto prepare = [&](Value value, const std::string &role,
+                     std::int64_t heads) -> Value {
+    if (spec.qkNorm != QkNorm::None) {
+      bool ofRow = spec.qkNorm == QkNorm::Row;
+      bool layerNorm = spec_.norm == NormKind::Layer;
       value = builder_.create<lm::HeadNormOp>(
-          loc(layer, role + "_norm"), value,
+          loc(layer, role + "_norm"), value.getType(), value,
           symbol(layerRole(layer, role + "_norm")),
-          builder_.getI64IntegerAttr(heads),
-          builder_.getI64IntegerAttr(spec.headDim), f32(spec_.normEps));
+          builder_.getI64IntegerAttr(ofRow ? 1 : heads),
+          builder_.getI64IntegerAttr(ofRow ? heads * spec.headDim
+                                           : spec.headDim),
+          f32(spec_.normEps),
+          lm::NormKindAttr::get(context_, layerNorm ? lm::NormKind::Layer
+                                                    : lm::NormKind::Rms),
+          f32(layerNorm ? 0.0 : spec_.normOffset));
+    }
+    if (spec.rotary.dim == 0)
+      return value;
     return builder_
-        .create<lm::RotaryOp>(loc(layer, role + "_rotary"), value, table, heads,
-                              spec.headDim, spec.rotary.dim,
+        .create<lm::RotaryOp>(loc(layer, role + "_rotary"), value,
+                              ropes[ropeOfLayer_[layer]], heads, spec.headDim,
+                              spec.rotary.dim,
                               spec.rotary.layout == RotaryLayout::Interleaved)
         .getResult();
   };
@@ -318,24 +415,28 @@ Value LmBuilder::addAttention(std::int64_t layer, Value x,
       builder_.getI64IntegerAttr(spec.heads),
       builder_.getI64IntegerAttr(spec.kvHeads),
       builder_.getI64IntegerAttr(spec.headDim), f32(spec.softmaxScale),
-      builder_.getI64IntegerAttr(spec.slidingWindow), f32(0.0));
-  Value update = linear(layer, "o", attended, spec_.hiddenSize, spec.biases.o);
-  return builder_.create<lm::AddOp>(loc(layer, "attn_residual"), x, update);
+      builder_.getI64IntegerAttr(spec.slidingWindow), f32(spec.softCap));
+  return linear(layer, "o", attended, spec_.hiddenSize, spec.biases.o);
 }
 
-Value LmBuilder::addFeedForward(std::int64_t layer, Value x) {
+Value LmBuilder::feedForward(std::int64_t layer, Value input) {
   const LayerSpec &spec = spec_.layers[layer];
-  Value input = norm(loc(layer, "ffn_norm"), layerRole(layer, "ffn_norm"), x);
-  Value gate = linear(layer, "gate", input, spec.ffnSize, spec.biases.gate);
-  Value up = linear(layer, "up", input, spec.ffnSize, spec.biases.up);
-  Value both = builder_.create<lm::ConcatOp>(
-      loc(layer, "gate_up"), rows(2 * spec.ffnSize), ValueRange{gate, up});
-  Value gated = builder_.create<lm::GateOp>(
-      loc(layer, "activation"), rows(spec.ffnSize), both,
-      lm::ActivationKindAttr::get(context_, activationOf(spec.activation)));
-  Value update =
-      linear(layer, "down", gated, spec_.hiddenSize, spec.biases.down);
-  return builder_.create<lm::AddOp>(loc(layer, "ffn_residual"), x, update);
+  auto kind =
+      lm::ActivationKindAttr::get(context_, activationOf(spec.activation));
+  Value hidden;
+  if (spec.gated) {
+    Value gate = linear(layer, "gate", input, spec.ffnSize, spec.biases.gate);
+    Value up = linear(layer, "up", input, spec.ffnSize, spec.biases.up);
+    Value both = builder_.create<lm::ConcatOp>(
+        loc(layer, "gate_up"), rows(2 * spec.ffnSize), ValueRange{gate, up});
+    hidden = builder_.create<lm::GateOp>(loc(layer, "activation"),
+                                         rows(spec.ffnSize), both, kind);
+  } else {
+    Value up = linear(layer, "up", input, spec.ffnSize, spec.biases.up);
+    hidden = builder_.create<lm::ActivateOp>(loc(layer, "activation"),
+                                             rows(spec.ffnSize), up, kind);
+  }
+  return linear(layer, "down", hidden, spec_.hiddenSize, spec.biases.down);
 }
 
 } // namespace

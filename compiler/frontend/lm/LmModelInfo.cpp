@@ -114,16 +114,17 @@ private:
       integer(list, "kv_heads", layer.kvHeads);
       integer(list, "head_dim", layer.headDim);
       integer(list, "rotary_dim", layer.rotary.dim);
-      text(list, "rope_kind", rotaryKindName(layer.rotary.kind));
+      text(list, "rope_kind",
+           layer.rotary.dim == 0 ? "none" : rotaryKindName(layer.rotary.kind));
       real(list, "rope_theta", layer.rotary.theta);
       real(list, "rope_attention_factor", layer.rotary.attentionFactor);
       integer(list, "window", layer.slidingWindow);
       real(list, "softmax_scale", layer.softmaxScale);
-      real(list, "soft_cap", 0.0);
+      real(list, "soft_cap", layer.softCap);
       integer(list, "ffn", layer.ffnSize);
       text(list, "activation", activationName(layer.activation));
       real(list, "norm_eps", spec_.normEps);
-      flag(list, "qk_norm", layer.qkNorm);
+      flag(list, "qk_norm", layer.qkNorm != QkNorm::None);
       flag(list, "qkv_bias",
            layer.biases.q || layer.biases.k || layer.biases.v);
       flag(list, "output_bias", layer.biases.o);

@@ -1,11 +1,12 @@
-// The kernels that touch each element once or twice: rms_norm, quantize, gated,
-// gather_rows and embed. Entry points take the params of KernelAbi.h, the slice
-// and then constants, which code generation supplies (KernelEntry.cpp lists
-// them). `group` 0 means float32 output only.
+// The kernels that touch each element once or twice: rms_norm, layer_norm,
+// quantize, gated, activate, add, cap, gather_rows and embed. Entry points take
+// the params of KernelAbi.h, the slice and then constants, which code generation
+// supplies (KernelEntry.cpp lists them). `group` 0 means float32 output only.
 #include "compiler/kernels/cpu/Simd.h"
 // Simd.h comes first: the templates of Exp.h use its operations.
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/cpu/QuantizeRow.h"
+#include "compiler/kernels/cpu/RowMoments.h"
 #include "compiler/kernels/cpu/WeightCodes.h"
 #include "runtime/plan/KernelAbi.h"
 
@@ -100,6 +101,107 @@ extern "C" void ingot_gated_gelu_tanh(const abi::GatedParams *params,
                                       int32_t bits) {
   gated(params, slice, {group, bits},
         [](VecF x) __attribute__((always_inline)) { return geluTanhLaw(x); });
+}
+
+extern "C" void ingot_gated_gelu(const abi::GatedParams *params,
+                                 const abi::Slice *slice, int32_t group,
+                                 int32_t bits) {
+  gated(params, slice, {group, bits},
+        [](VecF x) __attribute__((always_inline)) { return geluLaw(x); });
+}
+
+extern "C" void ingot_gated_relu(const abi::GatedParams *params,
+                                 const abi::Slice *slice, int32_t group,
+                                 int32_t bits) {
+  gated(params, slice, {group, bits},
+        [](VecF x) __attribute__((always_inline)) { return reluLaw(x); });
+}
+
+extern "C" void ingot_layer_norm(const abi::LayerNormParams *params,
+                                 const abi::Slice *slice, int32_t group,
+                                 int32_t bits) {
+  const int32_t width = params->width;
+  const float *weight = params->weight;
+  const float *bias = params->bias;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const float *x = params->input + static_cast<int64_t>(token) * width;
+    const RowMoments row = momentsOf(x, width, params->eps);
+    writeRow(params->quantized, params->output, token, width, {group, bits},
+             [&](int32_t k, int32_t lanes) {
+               VecF y = ((loadSome(x + k, lanes) - splat(row.mean)) *
+                         splat(row.inverse)) *
+                        loadSome(weight + k, lanes);
+               if (bias)
+                 y = y + loadSome(bias + k, lanes);
+               // Lanes past the row hold -mean * r * 0, which is no zero where
+               // r is not finite.
+               return lanes >= kLanes ? y
+                                      : select(laneNumbers() < splat(lanes), y,
+                                               splat(0.0f));
+             });
+  }
+}
+
+template <typename Activation>
+INGOT_INLINE void activate(const abi::ActivateParams *params,
+                           const abi::Slice *slice, Quantization quantization,
+                           Activation activation) {
+  const int32_t width = params->width;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const float *x = params->input + static_cast<int64_t>(token) * width;
+    writeRow(params->quantized, params->output, token, width, quantization,
+             [&](int32_t k, int32_t lanes) {
+               return activation(loadSome(x + k, lanes));
+             });
+  }
+}
+
+#define INGOT_ACTIVATE(NAME, LAW)                                              \
+  extern "C" void ingot_activate_##NAME(const abi::ActivateParams *params,     \
+                                        const abi::Slice *slice,               \
+                                        int32_t group, int32_t bits) {         \
+    activate(params, slice, {group, bits},                                     \
+             [](VecF x) __attribute__((always_inline)) { return LAW(x); });    \
+  }
+INGOT_ACTIVATE(silu, siluLaw)
+INGOT_ACTIVATE(gelu, geluLaw)
+INGOT_ACTIVATE(gelu_tanh, geluTanhLaw)
+INGOT_ACTIVATE(relu, reluLaw)
+
+extern "C" void ingot_add(const abi::AddParams *params,
+                          const abi::Slice *slice) {
+  const int32_t width = params->width;
+  const float scale = params->scale;
+  for (int32_t token = slice->begin; token < slice->end; ++token) {
+    const int64_t at = static_cast<int64_t>(token) * width;
+    for (int32_t k = 0; k < width; k += kLanes) {
+      const int32_t lanes = width - k;
+      VecF update = loadSome(params->update + at + k, lanes);
+      if (scale != 1.0f)
+        update = update * splat(scale);
+      storeSome(params->output + at + k,
+                loadSome(params->residual + at + k, lanes) + update, lanes);
+    }
+  }
+}
+
+extern "C" void ingot_cap(const abi::CapParams *params,
+                          const abi::Slice *slice) {
+  const int32_t width = params->width;
+  const float scale = params->scale;
+  const float softCap = params->softCap;
+  for (int32_t row = slice->begin; row < slice->end; ++row) {
+    const int64_t at = static_cast<int64_t>(row) * width;
+    for (int32_t k = 0; k < width; k += kLanes) {
+      const int32_t lanes = width - k;
+      VecF y = loadSome(params->input + at + k, lanes);
+      if (scale != 1.0f)
+        y = y * splat(scale);
+      if (softCap != 0.0f)
+        y = softCapLaw(y, splat(softCap));
+      storeSome(params->output + at + k, y, lanes);
+    }
+  }
 }
 
 extern "C" void ingot_gather_rows(const abi::GatherRowsParams *params,

@@ -1,8 +1,10 @@
 // rope_table and rope_cache_write. The second splits the merged projection of a
 // token, normalises and rotates heads of q and k, and writes k (transposed, so
 // that tokens are lanes of the scores) and v into the cache.
+#include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
 #include "compiler/kernels/cpu/KvCache.h"
+#include "compiler/kernels/cpu/RowMoments.h"
 #include "compiler/kernels/cpu/Simd.h"
 #include "runtime/plan/KernelAbi.h"
 
@@ -18,8 +20,22 @@ extern "C" void ingot_rope_table(const abi::RopeTableParams *params,
         params->output + static_cast<int64_t>(token) * params->rotaryDim;
     float *sines = cosines + half;
     const float position = static_cast<float>(params->positions[token]);
+    const float *invFreq = params->invFreq;
+    int32_t length = params->rotaryLengths[token];
+    bool computed = false;
+    DynamicBase base = {};
+    if (params->scaling == abi::RopeScaling::Listed) {
+      invFreq += length > params->original ? half : 0;
+    } else if (params->scaling == abi::RopeScaling::Dynamic) {
+      length = maxOf(length, params->positions[token] + 1);
+      computed = length > params->original;
+      if (computed)
+        base = dynamicBase(params->theta, params->factor, params->original,
+                           length, half);
+    }
     for (int32_t i = 0; i < half; ++i) {
-      const float angle = position * params->invFreq[i];
+      const float frequency = computed ? dynamicFrequency(base, i) : invFreq[i];
+      const float angle = position * frequency;
       const SinCos both = sinCosLaw(static_cast<double>(angle));
       cosines[i] = static_cast<float>(both.cosine * factor);
       sines[i] = static_cast<float>(both.sine * factor);
@@ -27,35 +43,69 @@ extern "C" void ingot_rope_table(const abi::RopeTableParams *params,
   }
 }
 
-// The head `from`, normalised where `norm` is given, then rotated, to `to`.
-INGOT_INLINE void rotateHead(float *__restrict to, const float *__restrict from,
-                             const float *norm, const float *__restrict cosines,
-                             int32_t headDim, int32_t rotaryDim, float eps) {
+// How the heads of q, or of k, are made.
+struct HeadMaker {
+  const float *norm; // of head 0, or null
+  int32_t normStride;
+  const float *cosines; // then as many sines
+  int32_t headDim;
+  int32_t rotaryDim;
+  bool interleaved;
+  bool isLayer;
+  bool hasRowInverse;
+  float rowInverse; // of all heads together
+  float eps;
+  float offset;
+};
+
+// Head number `index` at `from`, normalised where there is a norm, then rotated,
+// to `to`.
+INGOT_INLINE void makeHead(float *__restrict to, const float *__restrict from,
+                           const HeadMaker &maker, int32_t index) {
+  const int32_t headDim = maker.headDim;
   float head[kMaxHeadDim];
-  if (norm) {
-    VecF sum = splat(0.0f);
-    for (int32_t d = 0; d < headDim; d += kLanes) {
-      VecF value = loadSome(from + d, headDim - d);
-      sum = fmaOf(value, value, sum);
+  if (maker.norm) {
+    const float *norm =
+        maker.norm + static_cast<int64_t>(index) * maker.normStride;
+    if (maker.isLayer) {
+      const RowMoments row = momentsOf(from, headDim, maker.eps);
+      for (int32_t d = 0; d < headDim; ++d)
+        head[d] = ((from[d] - row.mean) * row.inverse) * norm[d];
+    } else {
+      const float r = maker.hasRowInverse
+                          ? maker.rowInverse
+                          : inverseRms(from, headDim, maker.eps);
+      if (maker.offset == 0.0f) {
+        for (int32_t d = 0; d < headDim; ++d)
+          head[d] = (from[d] * r) * norm[d];
+      } else {
+        for (int32_t d = 0; d < headDim; ++d)
+          head[d] = (from[d] * r) * (norm[d] + maker.offset);
+      }
     }
-    const float r =
-        1.0f /
-        __builtin_sqrtf(sumLanes(sum) / static_cast<float>(headDim) + eps);
-    for (int32_t d = 0; d < headDim; ++d)
-      head[d] = (from[d] * r) * norm[d];
   } else {
     for (int32_t d = 0; d < headDim; ++d)
       head[d] = from[d];
   }
-  const int32_t half = rotaryDim / 2;
+  const int32_t half = maker.rotaryDim / 2;
+  const float *__restrict cosines = maker.cosines;
   const float *__restrict sines = cosines + half;
-  for (int32_t i = 0; i < half; ++i) {
-    const float a = head[i];
-    const float b = head[half + i];
-    to[i] = __builtin_fmaf(-b, sines[i], a * cosines[i]);
-    to[half + i] = __builtin_fmaf(a, sines[i], b * cosines[i]);
+  if (maker.interleaved) {
+    for (int32_t i = 0; i < half; ++i) {
+      const float a = head[2 * i];
+      const float b = head[2 * i + 1];
+      to[2 * i] = __builtin_fmaf(-b, sines[i], a * cosines[i]);
+      to[2 * i + 1] = __builtin_fmaf(a, sines[i], b * cosines[i]);
+    }
+  } else {
+    for (int32_t i = 0; i < half; ++i) {
+      const float a = head[i];
+      const float b = head[half + i];
+      to[i] = __builtin_fmaf(-b, sines[i], a * cosines[i]);
+      to[half + i] = __builtin_fmaf(a, sines[i], b * cosines[i]);
+    }
   }
-  for (int32_t d = rotaryDim; d < headDim; ++d)
+  for (int32_t d = maker.rotaryDim; d < headDim; ++d)
     to[d] = head[d];
 }
 
@@ -70,13 +120,26 @@ INGOT_INLINE void ropeCacheWrite(const abi::RopeCacheWriteParams *params,
                                        (heads + 2 * kvHeads) * headDim;
     const float *k = q + heads * headDim;
     const float *v = k + kvHeads * headDim;
-    const float *cosines =
-        params->table + static_cast<int64_t>(token) * rotaryDim;
     float *query =
         params->query + static_cast<int64_t>(token) * heads * headDim;
+    HeadMaker maker = {params->qNorm,
+                       params->normStride,
+                       params->table + static_cast<int64_t>(token) * rotaryDim,
+                       headDim,
+                       rotaryDim,
+                       params->interleaved != 0,
+                       params->normKind == abi::HeadNorm::Layer,
+                       params->normRows != 0,
+                       0.0f,
+                       params->normEps,
+                       params->normOffset};
+    if (maker.hasRowInverse)
+      maker.rowInverse = inverseRms(q, heads * headDim, params->normEps);
     for (int32_t h = 0; h < heads; ++h)
-      rotateHead(query + h * headDim, q + h * headDim, params->qNorm, cosines,
-                 headDim, rotaryDim, params->normEps);
+      makeHead(query + h * headDim, q + h * headDim, maker, h);
+    maker.norm = params->kNorm;
+    if (maker.hasRowInverse)
+      maker.rowInverse = inverseRms(k, kvHeads * headDim, params->normEps);
 
     const abi::SequenceSpan sequence =
         params->sequences[params->tokenSequence[token]];
@@ -88,8 +151,7 @@ INGOT_INLINE void ropeCacheWrite(const abi::RopeCacheWriteParams *params,
     const int32_t slot = position % abi::kBlockTokens;
     for (int32_t h = 0; h < kvHeads; ++h) {
       float key[kMaxHeadDim];
-      rotateHead(key, k + h * headDim, params->kNorm, cosines, headDim,
-                 rotaryDim, params->normEps);
+      makeHead(key, k + h * headDim, maker, h);
       Element *keys = block.keys +
                       static_cast<int64_t>(h) * headDim * abi::kBlockTokens +
                       slot;

@@ -1,9 +1,11 @@
 // rope_table, rope_cache_write and attention over the paged cache.
 #include "compiler/kernels/Exp.h"
+#include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
 #include "compiler/kernels/reference/Reference.h"
 #include "compiler/kernels/reference/Scalar.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -68,25 +70,64 @@ private:
   CacheType type_;
 };
 
-// One head, normalised where `norm` is given, then rotated.
-std::vector<float> rotated(const float *head, const float *norm,
-                           const float *table, std::int32_t headDim,
-                           std::int32_t rotaryDim, float eps) {
+// One of the heads of `row`, normalised where `norm` is given, then rotated.
+std::vector<float> madeHead(const abi::RopeCacheWriteParams &params,
+                            const float *row, std::int32_t heads,
+                            std::int32_t index, const float *norm,
+                            const float *table) {
+  const std::int32_t headDim = params.headDim;
+  const float *head = row + index * headDim;
   std::vector<float> x(head, head + headDim);
-  if (norm) {
-    const float sum = sumOfSquares(head, headDim);
-    const float r = 1.0f / std::sqrt(sum / static_cast<float>(headDim) + eps);
+  if (norm && params.normKind == abi::HeadNorm::Layer) {
+    const Moments of = moments(head, headDim, params.normEps);
     for (std::int32_t d = 0; d < headDim; ++d)
-      x[d] = (head[d] * r) * norm[d];
+      x[d] = ((head[d] - of.mean) * of.inverse) *
+             norm[index * params.normStride + d];
+  } else if (norm) {
+    const std::int32_t width = params.normRows ? heads * headDim : headDim;
+    const float sum = sumOfSquares(params.normRows ? row : head, width);
+    const float r =
+        1.0f / std::sqrt(sum / static_cast<float>(width) + params.normEps);
+    for (std::int32_t d = 0; d < headDim; ++d) {
+      const float weight = norm[index * params.normStride + d];
+      x[d] = (head[d] * r) *
+             (params.normOffset == 0.0f ? weight : weight + params.normOffset);
+    }
   }
-  const std::int32_t half = rotaryDim / 2;
+  const std::int32_t half = params.rotaryDim / 2;
   for (std::int32_t i = 0; i < half; ++i) {
-    const float a = x[i];
-    const float b = x[half + i];
-    x[i] = std::fma(-b, table[half + i], a * table[i]);
-    x[half + i] = std::fma(a, table[half + i], b * table[i]);
+    float &first = x[params.interleaved ? 2 * i : i];
+    float &second = x[params.interleaved ? 2 * i + 1 : half + i];
+    const float a = first;
+    const float b = second;
+    first = std::fma(-b, table[half + i], a * table[i]);
+    second = std::fma(a, table[half + i], b * table[i]);
   }
   return x;
+}
+
+float frequencyOf(const abi::RopeTableParams &params, std::int32_t token,
+                  std::int32_t i) {
+  const std::int32_t half = params.rotaryDim / 2;
+  switch (params.scaling) {
+  case abi::RopeScaling::Fixed:
+    break;
+  case abi::RopeScaling::Listed:
+    if (params.rotaryLengths[token] > params.original)
+      return params.invFreq[half + i];
+    break;
+  case abi::RopeScaling::Dynamic: {
+    const std::int32_t length =
+        std::max(params.rotaryLengths[token], params.positions[token] + 1);
+    if (length > params.original)
+      return kernels::dynamicFrequency(
+          kernels::dynamicBase(params.theta, params.factor, params.original,
+                               length, half),
+          i);
+    break;
+  }
+  }
+  return params.invFreq[i];
 }
 
 } // namespace
@@ -96,7 +137,7 @@ void ropeTable(const abi::RopeTableParams &params, const abi::Slice &slice) {
   for (std::int32_t t = slice.begin; t < slice.end; ++t)
     for (std::int32_t i = 0; i < half; ++i) {
       const float angle =
-          static_cast<float>(params.positions[t]) * params.invFreq[i];
+          static_cast<float>(params.positions[t]) * frequencyOf(params, t, i);
       const kernels::SinCos both = kernels::sinCosLaw(angle);
       float *row =
           params.output + static_cast<std::int64_t>(t) * params.rotaryDim;
@@ -122,16 +163,16 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
     const float *k = q + params.heads * headDim;
     const float *v = k + params.kvHeads * headDim;
     for (std::int32_t h = 0; h < params.heads; ++h) {
-      const auto head = rotated(q + h * headDim, params.qNorm, table, headDim,
-                                params.rotaryDim, params.normEps);
+      const auto head =
+          madeHead(params, q, params.heads, h, params.qNorm, table);
       for (std::int32_t d = 0; d < headDim; ++d)
         params
             .query[(static_cast<std::int64_t>(t) * params.heads + h) * headDim +
                    d] = head[d];
     }
     for (std::int32_t h = 0; h < params.kvHeads; ++h) {
-      const auto head = rotated(k + h * headDim, params.kNorm, table, headDim,
-                                params.rotaryDim, params.normEps);
+      const auto head =
+          madeHead(params, k, params.kvHeads, h, params.kNorm, table);
       for (std::int32_t d = 0; d < headDim; ++d) {
         cache.setKey(h, d, position, head[d]);
         cache.setValue(h, d, position, v[h * headDim + d]);

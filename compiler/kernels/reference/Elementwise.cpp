@@ -1,4 +1,4 @@
-// rms_norm, quantize, gated, gather_rows.
+// rms_norm, layer_norm, quantize, gated, activate, add, cap, gather_rows.
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/reference/Reference.h"
 #include "compiler/kernels/reference/Scalar.h"
@@ -19,6 +19,20 @@ void writeRow(const std::vector<float> &values, float *output,
       output[static_cast<std::int64_t>(token) * width + k] = values[k];
   if (quantization.group != 0 && quantized.data)
     quantizeValues(quantized, token, 0, width, quantization, values.data());
+}
+
+float activated(Activation activation, float x) {
+  switch (activation) {
+  case Activation::Silu:
+    return kernels::siluLaw(x);
+  case Activation::GeluTanh:
+    return kernels::geluTanhLaw(x);
+  case Activation::Gelu:
+    return kernels::geluLaw(x);
+  case Activation::Relu:
+    return kernels::reluLaw(x);
+  }
+  return x;
 }
 
 } // namespace
@@ -55,12 +69,55 @@ void gated(const abi::GatedParams &params, const abi::Slice &slice,
     const float *gate =
         params.gateUp + static_cast<std::int64_t>(t) * 2 * params.width;
     for (std::int32_t k = 0; k < params.width; ++k) {
-      const float g = activation == Activation::Silu
-                          ? kernels::siluLaw(gate[k])
-                          : kernels::geluTanhLaw(gate[k]);
+      const float g = activated(activation, gate[k]);
       values[k] = g * gate[params.width + k];
     }
     writeRow(values, params.output, params.quantized, t, quantization);
+  }
+}
+
+void layerNorm(const abi::LayerNormParams &params, const abi::Slice &slice,
+               Quantization quantization) {
+  std::vector<float> values(params.width);
+  for (std::int32_t t = slice.begin; t < slice.end; ++t) {
+    const float *x = params.input + static_cast<std::int64_t>(t) * params.width;
+    const Moments row = moments(x, params.width, params.eps);
+    for (std::int32_t k = 0; k < params.width; ++k) {
+      values[k] = ((x[k] - row.mean) * row.inverse) * params.weight[k];
+      if (params.bias)
+        values[k] = values[k] + params.bias[k];
+    }
+    writeRow(values, params.output, params.quantized, t, quantization);
+  }
+}
+
+void activate(const abi::ActivateParams &params, const abi::Slice &slice,
+              Activation activation, Quantization quantization) {
+  std::vector<float> values(params.width);
+  for (std::int32_t t = slice.begin; t < slice.end; ++t) {
+    const float *x = params.input + static_cast<std::int64_t>(t) * params.width;
+    for (std::int32_t k = 0; k < params.width; ++k)
+      values[k] = activated(activation, x[k]);
+    writeRow(values, params.output, params.quantized, t, quantization);
+  }
+}
+
+void add(const abi::AddParams &params, const abi::Slice &slice) {
+  for (std::int64_t i = std::int64_t{slice.begin} * params.width;
+       i < std::int64_t{slice.end} * params.width; ++i) {
+    const float update = params.scale == 1.0f ? params.update[i]
+                                              : params.update[i] * params.scale;
+    params.output[i] = params.residual[i] + update;
+  }
+}
+
+void cap(const abi::CapParams &params, const abi::Slice &slice) {
+  for (std::int64_t i = std::int64_t{slice.begin} * params.width;
+       i < std::int64_t{slice.end} * params.width; ++i) {
+    const float y =
+        params.scale == 1.0f ? params.input[i] : params.input[i] * params.scale;
+    params.output[i] =
+        params.softCap == 0.0f ? y : kernels::softCapLaw(y, params.softCap);
   }
 }
 

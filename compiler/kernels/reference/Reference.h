@@ -18,7 +18,7 @@ struct Encoding {
 };
 // Bits of the activation codes that an integer encoding is multiplied with.
 std::int32_t activationBits(Code code);
-enum class Activation { Silu, GeluTanh };
+enum class Activation { Silu, GeluTanh, Gelu, Relu };
 enum class CacheType { F32, F16 };
 
 // Group 0 of a quantisation writes float32 only.
@@ -38,6 +38,12 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
 void attention(const abi::AttentionParams &params, const abi::Slice &slice,
                CacheType type, Quantization quantization);
 void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice);
+void layerNorm(const abi::LayerNormParams &params, const abi::Slice &slice,
+               Quantization quantization);
+void activate(const abi::ActivateParams &params, const abi::Slice &slice,
+              Activation activation, Quantization quantization);
+void add(const abi::AddParams &params, const abi::Slice &slice);
+void cap(const abi::CapParams &params, const abi::Slice &slice);
 
 // One weight of a packed tensor, as the float32 value that it stands for.
 float weightAt(const abi::PackedWeights &weights, std::int64_t row,

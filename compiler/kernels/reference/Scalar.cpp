@@ -109,14 +109,32 @@ void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
     setActivationCode(row, column + k, bits, 0);
 }
 
-float sumOfSquares(const float *values, std::int32_t width) {
-  float lanes[16] = {};
-  for (std::int32_t k = 0; k < width; ++k)
-    lanes[k % 16] = std::fma(values[k], values[k], lanes[k % 16]);
+static float sumPairwise(float (&lanes)[16]) {
   for (int apart = 8; apart > 0; apart /= 2)
     for (int lane = 0; lane < apart; ++lane)
       lanes[lane] = lanes[lane] + lanes[lane + apart];
   return lanes[0];
+}
+
+float sumOfSquares(const float *values, std::int32_t width) {
+  float lanes[16] = {};
+  for (std::int32_t k = 0; k < width; ++k)
+    lanes[k % 16] = std::fma(values[k], values[k], lanes[k % 16]);
+  return sumPairwise(lanes);
+}
+
+Moments moments(const float *values, std::int32_t width, float eps) {
+  float sums[16] = {};
+  for (std::int32_t k = 0; k < width; ++k)
+    sums[k % 16] = sums[k % 16] + values[k];
+  const float mean = sumPairwise(sums) / static_cast<float>(width);
+  float squares[16] = {};
+  for (std::int32_t k = 0; k < width; ++k) {
+    const float apart = values[k] - mean;
+    squares[k % 16] = std::fma(apart, apart, squares[k % 16]);
+  }
+  const float variance = sumPairwise(squares) / static_cast<float>(width);
+  return {mean, 1.0f / std::sqrt(variance + eps)};
 }
 
 } // namespace ingot::reference

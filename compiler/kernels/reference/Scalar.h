@@ -31,5 +31,11 @@ void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
 
 // The sum of squares by the law of RMSNorm: 16 lanes, then pairwise.
 float sumOfSquares(const float *values, std::int32_t width);
+// Mean and inverse deviation of a row by the law of LayerNorm.
+struct Moments {
+  float mean = 0;
+  float inverse = 0;
+};
+Moments moments(const float *values, std::int32_t width, float eps);
 
 } // namespace ingot::reference

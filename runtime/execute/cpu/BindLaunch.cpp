@@ -57,12 +57,15 @@ public:
 
   void bind(const fbs::Embed &op, BoundLaunch &out) const {
     const fbs::Weight &table = *context_.plan->weights()->Get(op.table());
-    out.params.embed = {context_.arrays->tokens.data(),
+    out.params.embed = {op.by_position() ? context_.arrays->positions.data()
+                                         : context_.arrays->tokens.data(),
                         packed(op.table()),
                         rows(op.output()),
                         0,
                         std::int32_t(table.columns()),
-                        std::int32_t(context_.plan->model()->vocab()),
+                        std::int32_t(op.by_position()
+                                         ? table.rows()
+                                         : context_.plan->model()->vocab()),
                         op.scale()};
     out.itemsPerRow = 1;
     out.bytesPerRow =
@@ -71,11 +74,16 @@ public:
 
   void bind(const fbs::RopeTable &op, BoundLaunch &out) const {
     out.params.ropeTable = {context_.arrays->positions.data(),
+                            context_.arrays->rotaryLengths.data(),
                             vector(op.inv_freq()),
                             rows(op.output()),
+                            op.theta(),
+                            op.factor(),
                             0,
                             std::int32_t(op.rotary_dim()),
                             op.attention_factor(),
+                            std::int32_t(op.original()),
+                            static_cast<abi::RopeScaling>(op.scaling()),
                             0};
     out.itemsPerRow = 1;
     out.bytesPerRow = rowBytes({op.output()});
@@ -93,6 +101,50 @@ public:
     out.domain = op.domain();
     out.itemsPerRow = 1;
     out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  void bind(const fbs::LayerNorm &op, BoundLaunch &out) const {
+    out.params.layerNorm = {rows(op.input()),
+                            vector(op.weight()),
+                            vector(op.bias()),
+                            rows(op.output()),
+                            quantized(op.quantized()),
+                            0,
+                            std::int32_t(op.width()),
+                            op.eps(),
+                            0};
+    out.domain = op.domain();
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  void bind(const fbs::Activate &op, BoundLaunch &out) const {
+    out.params.activate = {rows(op.input()), rows(op.output()),
+                           quantized(op.quantized()), 0,
+                           std::int32_t(op.width())};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  void bind(const fbs::Add &op, BoundLaunch &out) const {
+    out.params.add = {rows(op.residual()),
+                      rows(op.update()),
+                      rows(op.output()),
+                      0,
+                      std::int32_t(op.width()),
+                      op.scale(),
+                      0};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.residual(), op.update(), op.output()});
+  }
+
+  void bind(const fbs::Cap &op, BoundLaunch &out) const {
+    out.params.cap = {
+        rows(op.input()),         rows(op.output()), 0,
+        std::int32_t(op.width()), op.scale(),        op.soft_cap()};
+    out.domain = op.domain();
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.input(), op.output()});
   }
 
   void bind(const fbs::Quantize &op, BoundLaunch &out) const {
@@ -146,6 +198,10 @@ public:
 
   void bind(const fbs::RopeCacheWrite &op, BoundLaunch &out) const {
     const StepArrays::Group &group = context_.arrays->groups[op.state()];
+    // Weights of each head's own lie one head after another.
+    bool isOwn =
+        op.q_norm() >= 0 &&
+        context_.plan->weights()->Get(op.q_norm())->rows() != op.head_dim();
     out.params.ropeCacheWrite = {rows(op.input()),
                                  rows(op.table()),
                                  vector(op.q_norm()),
@@ -162,7 +218,11 @@ public:
                                  std::int32_t(op.head_dim()),
                                  std::int32_t(op.rotary_dim()),
                                  op.norm_eps(),
-                                 0};
+                                 op.norm_offset(),
+                                 static_cast<abi::HeadNorm>(op.norm_kind()),
+                                 isOwn ? std::int32_t(op.head_dim()) : 0,
+                                 op.norm_rows(),
+                                 op.interleaved()};
     out.itemsPerRow = 1;
     out.bytesPerRow = rowBytes({op.input(), op.table(), op.query()});
   }
@@ -253,6 +313,18 @@ BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
   case fbs::Params::GatherRows:
     binder.bind(*launch.params_as_GatherRows(), out);
     break;
+  case fbs::Params::LayerNorm:
+    binder.bind(*launch.params_as_LayerNorm(), out);
+    break;
+  case fbs::Params::Activate:
+    binder.bind(*launch.params_as_Activate(), out);
+    break;
+  case fbs::Params::Add:
+    binder.bind(*launch.params_as_Add(), out);
+    break;
+  case fbs::Params::Cap:
+    binder.bind(*launch.params_as_Cap(), out);
+    break;
   case fbs::Params::NONE:
     break; // refused by verifyPlan
   }
@@ -303,6 +375,18 @@ void BoundLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
     break;
   case fbs::Params::GatherRows:
     params.gatherRows.numRows = rows;
+    break;
+  case fbs::Params::LayerNorm:
+    params.layerNorm.numTokens = rows;
+    break;
+  case fbs::Params::Activate:
+    params.activate.numTokens = rows;
+    break;
+  case fbs::Params::Add:
+    params.add.numTokens = rows;
+    break;
+  case fbs::Params::Cap:
+    params.cap.numRows = rows;
     break;
   case fbs::Params::NONE:
     break;

@@ -23,12 +23,17 @@ union KernelParams {
   abi::RopeCacheWriteParams ropeCacheWrite;
   abi::AttentionParams attention;
   abi::GatherRowsParams gatherRows;
+  abi::LayerNormParams layerNorm;
+  abi::ActivateParams activate;
+  abi::AddParams add;
+  abi::CapParams cap;
 };
 
 // The arrays of a step, at addresses that never change.
 struct StepArrays {
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> rotaryLengths;
   std::vector<std::int32_t> tokenSequence;
   std::vector<std::int32_t> logitRows;
   struct Group {

@@ -34,6 +34,7 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(
   StepArrays &arrays = self->arrays_;
   arrays.tokens.resize(tokens);
   arrays.positions.resize(tokens);
+  arrays.rotaryLengths.resize(tokens);
   arrays.tokenSequence.resize(tokens);
   arrays.logitRows.resize(rows);
   for (std::size_t g = 0; g < cache.numGroups(); ++g) {
@@ -78,6 +79,7 @@ Status CpuExecutor::fillArrays(const StepPlan &plan, const KvCache &cache) {
     const StepSequence &sequence = plan.sequences[s];
     for (std::int32_t r = 0; r < sequence.numRows; ++r) {
       arrays_.positions[sequence.firstRow + r] = sequence.firstPosition + r;
+      arrays_.rotaryLengths[sequence.firstRow + r] = sequence.rotaryLength;
       arrays_.tokenSequence[sequence.firstRow + r] = std::int32_t(s);
     }
     positions_ += sequence.firstPosition + sequence.numRows;

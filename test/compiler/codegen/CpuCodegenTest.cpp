@@ -244,6 +244,13 @@ TEST(KernelCatalogTest, NamesFollowTheGrammar) {
   EXPECT_EQ(nameOf("gated",
                    {{"activation", "gelu_tanh"}, {"group", 32}, {"bits", 8}}),
             "gated_gelu_tanh_q8g32");
+  EXPECT_EQ(
+      nameOf("activate", {{"activation", "relu"}, {"group", 64}, {"bits", 16}}),
+      "activate_relu_q16g64");
+  EXPECT_EQ(nameOf("layer_norm", {{"group", 128}, {"bits", 8}}),
+            "layer_norm_q8g128");
+  EXPECT_EQ(nameOf("add", {}), "add");
+  EXPECT_EQ(nameOf("cap", {}), "cap");
   EXPECT_EQ(nameOf("attention", {{"head_dim", 80}, {"kv", "f32"}}),
             "attention_h80_f32_f32");
 }
@@ -268,6 +275,12 @@ TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
   EXPECT_EQ(
       message("rms_norm", {{"group", 32}, {"bits", 12}}),
       "kernel rms_norm: \"bits\": expected 8 or 16 with a group, found 12");
+  EXPECT_EQ(message("layer_norm", {{"group", 32}}),
+            "kernel layer_norm: needs \"bits\"");
+  EXPECT_EQ(message("activate",
+                    {{"activation", "silu"}, {"group", 512}, {"bits", 16}}),
+            "kernel activate: \"group\": expected a multiple of 32 up to 256, "
+            "found 512");
   EXPECT_EQ(message("gated", {{"activation", "silu"}, {"bits", 8}}),
             "kernel gated: \"bits\": expected 8 or 16 with a group, found 8");
   EXPECT_EQ(message("linear", {{"encoding", "i3"}}),

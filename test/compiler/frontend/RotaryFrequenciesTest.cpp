@@ -33,11 +33,15 @@ RotarySpec rotaryOf(const Vector &vector) {
   rotary.lowFreqFactor = vector.low;
   rotary.highFreqFactor = vector.high;
   rotary.originalContextLength = vector.original;
+  for (std::int64_t i = 0; i < vector.dim / 2; ++i) {
+    rotary.shortFactors.push_back(1.0 + double(i) / 64);
+    rotary.longFactors.push_back(1.0 + double(i) * 1.25);
+  }
   return rotary;
 }
 
 TEST(RotaryFrequencies, EqualTransformers) {
-  ASSERT_GE(vectors.size(), 8u);
+  ASSERT_GE(vectors.size(), 11u);
   int values = 0, different = 0;
   for (const Vector &vector : vectors) {
     RotarySpec rotary = rotaryOf(vector);
@@ -77,6 +81,18 @@ TEST(RotaryFrequencies, Llama3KnownValues) {
                                            {35, 9.55621235e-5},
                                            {63, 3.06892599e-7}})
     EXPECT_NEAR(rotary.invFreq[i] / expected, 1.0, 4e-7) << i;
+}
+
+TEST(RotaryFrequencies, RefusesListsOfOtherSizes) {
+  RotarySpec rotary;
+  rotary.kind = RotaryKind::LongRope;
+  rotary.dim = 8;
+  rotary.shortFactors = {1, 1, 1, 1};
+  rotary.longFactors = {1, 1, 1};
+  auto status = computeInverseFrequencies(rotary);
+  EXPECT_NE(status.message().find("long factors: expected 4, found 3"),
+            std::string::npos)
+      << status.message();
 }
 
 TEST(RotaryFrequencies, FactorsDivide) {

@@ -238,22 +238,53 @@ TEST_P(AttentionKernelTest, ChunksDoNotShow) {
   EXPECT_TRUE(sameBytes(got, want));
 }
 
+// How q and k become heads: every norm with every rotation that families use.
+struct HeadForm {
+  const char *name;
+  bool hasNorms = false;
+  bool ownNorms = false; // of each head
+  bool normRows = false;
+  abi::HeadNorm kind = abi::HeadNorm::Rms;
+  float normOffset = 0;
+  bool rotates = true;
+  bool interleaved = false;
+};
+const HeadForm kHeadForms[] = {
+    {.name = "plain"},
+    {.name = "norms", .hasNorms = true},
+    {.name = "offset", .hasNorms = true, .normOffset = 1},
+    {.name = "interleaved", .interleaved = true},
+    {.name = "layer norms",
+     .hasNorms = true,
+     .ownNorms = true,
+     .kind = abi::HeadNorm::Layer,
+     .interleaved = true},
+    {.name = "norms of rows",
+     .hasNorms = true,
+     .ownNorms = true,
+     .normRows = true},
+    {.name = "no rotation", .rotates = false},
+    {.name = "norms, no rotation", .hasNorms = true, .rotates = false}};
+
 TEST_P(AttentionKernelTest, RopeCacheWriteEqualsTheReference) {
   Random random(4);
   for (const Geometry &geometry : kGeometries)
     for (const bool half : {false, true})
       for (const std::vector<Rows> &rows : kSteps)
-        for (const bool norms : {false, true}) {
+        for (const HeadForm &form : kHeadForms) {
+          const bool norms = form.hasNorms;
           const Step step(geometry, half, rows, random);
           const int width =
               (geometry.heads + 2 * geometry.kvHeads) * geometry.headDim;
-          const int rotaryDim =
-              norms ? geometry.headDim : geometry.headDim / 4 * 2;
+          const int rotaryDim = !form.rotates ? 0
+                                : norms       ? geometry.headDim
+                                              : geometry.headDim / 4 * 2;
           std::vector<float> qkv(static_cast<std::size_t>(step.numTokens) *
                                  width);
           std::vector<float> table(static_cast<std::size_t>(step.numTokens) *
                                    rotaryDim);
-          std::vector<float> qNorm(geometry.headDim), kNorm(geometry.headDim);
+          std::vector<float> qNorm(geometry.heads * geometry.headDim);
+          std::vector<float> kNorm(geometry.kvHeads * geometry.headDim);
           for (float &x : qkv)
             x = oddActivation(random, true);
           for (float &x : table)
@@ -268,7 +299,12 @@ TEST_P(AttentionKernelTest, RopeCacheWriteEqualsTheReference) {
           PoisonedBuffer gotQuery(queryBytes), wantQuery(queryBytes);
           abi::RopeCacheWriteParams params = {};
           params.qkv = qkv.data();
-          params.table = table.data();
+          params.table = form.rotates ? table.data() : nullptr;
+          params.interleaved = form.interleaved;
+          params.normKind = form.kind;
+          params.normStride = form.ownNorms ? geometry.headDim : 0;
+          params.normRows = form.normRows;
+          params.normOffset = form.normOffset;
           params.qNorm = norms ? qNorm.data() : nullptr;
           params.kNorm = norms ? kNorm.data() : nullptr;
           params.query = wantQuery.as<float>();
@@ -291,7 +327,7 @@ TEST_P(AttentionKernelTest, RopeCacheWriteEqualsTheReference) {
           runSliced(kernelsFor(*level, "rope_cache_write", step.config()).at(0),
                     &params, step.numTokens, 0, random);
           EXPECT_TRUE(sameBytes(gotQuery, wantQuery))
-              << "head of " << geometry.headDim;
+              << form.name << ", head of " << geometry.headDim;
           if (!half)
             EXPECT_TRUE(sameBytes(got, want)) << "head of " << geometry.headDim;
           else

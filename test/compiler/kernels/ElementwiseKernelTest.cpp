@@ -1,6 +1,7 @@
 // rms_norm, quantize, gated, gather_rows and rope_table against the reference,
 // bit for bit; and the definitions of Exp.h and SinCos.h against the library.
 #include "compiler/kernels/Exp.h"
+#include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
 #include "compiler/kernels/reference/Reference.h"
 #include "test/compiler/kernels/KernelFixtures.h"
@@ -35,21 +36,33 @@ std::vector<float> oddValues(std::size_t count, Random &random) {
   return values;
 }
 
+// Group 0 stands for float32 alone.
+const std::vector<reference::Quantization> kOutputs = {
+    {0, 0}, {32, 16}, {32, 8}, {64, 16}, {128, 8}, {128, 16}};
+
+// An activation with the outputs it is tried with. All share the code that
+// quantises, so that one of them meets every output and the others two.
+struct ActivationCase {
+  reference::Activation activation;
+  const char *name;
+  std::vector<reference::Quantization> outputs;
+};
+const ActivationCase kActivations[] = {
+    {reference::Activation::Silu, "silu", kOutputs},
+    {reference::Activation::GeluTanh, "gelu_tanh", {{0, 0}, {32, 16}}},
+    {reference::Activation::Gelu, "gelu", {{0, 0}, {128, 8}}},
+    {reference::Activation::Relu, "relu", {{0, 0}, {64, 16}}}};
+
 class ElementwiseKernelTest : public LevelTest {
 protected:
   // Runs kernel and reference into float32, quantised rows and both.
   template <typename Params, typename Reference>
   void checkOutputs(Params params, const std::string &op,
                     codegen::KernelConfig config, int width,
+                    const std::vector<reference::Quantization> &outputs,
                     Reference reference) {
     Random random(7);
-    for (const reference::Quantization quantization :
-         {reference::Quantization{0, 0},
-          {32, 16},
-          {32, 8},
-          {64, 16},
-          {128, 8},
-          {128, 16}}) {
+    for (const reference::Quantization quantization : outputs) {
       const int group = quantization.group;
       const reference::Quantization buffers =
           group ? quantization : reference::Quantization{32, 8};
@@ -94,29 +107,105 @@ TEST_P(ElementwiseKernelTest, RmsNorm) {
       params.width = width;
       params.eps = 1e-5f;
       params.weightOffset = offset;
-      checkOutputs(params, "rms_norm", {}, width, reference::rmsNorm);
+      checkOutputs(params, "rms_norm", {}, width, kOutputs, reference::rmsNorm);
     }
 }
 
 TEST_P(ElementwiseKernelTest, Gated) {
   Random random(2);
   for (const int width : kWidths)
-    for (const auto activation :
-         {reference::Activation::Silu, reference::Activation::GeluTanh}) {
+    for (const auto &[activation, name, outputs] : kActivations) {
       const std::vector<float> input =
           oddValues(static_cast<std::size_t>(kTokens) * width * 2, random);
       abi::GatedParams params = {};
       params.gateUp = input.data();
       params.numTokens = kTokens;
       params.width = width;
-      const bool silu = activation == reference::Activation::Silu;
-      checkOutputs(params, "gated",
-                   {{"activation", std::string(silu ? "silu" : "gelu_tanh")}},
-                   width,
-                   [&](const abi::GatedParams &p, const abi::Slice &slice,
-                       reference::Quantization quantization) {
-                     reference::gated(p, slice, activation, quantization);
+      checkOutputs(
+          params, "gated", {{"activation", std::string(name)}}, width, outputs,
+          [of = activation](const abi::GatedParams &p, const abi::Slice &slice,
+                            reference::Quantization quantization) {
+            reference::gated(p, slice, of, quantization);
+          });
+    }
+}
+
+TEST_P(ElementwiseKernelTest, Activate) {
+  Random random(12);
+  for (const int width : kWidths)
+    for (const auto &[activation, name, outputs] : kActivations) {
+      const std::vector<float> input =
+          oddValues(static_cast<std::size_t>(kTokens) * width, random);
+      abi::ActivateParams params = {};
+      params.input = input.data();
+      params.numTokens = kTokens;
+      params.width = width;
+      checkOutputs(params, "activate", {{"activation", std::string(name)}},
+                   width, outputs,
+                   [of = activation](const abi::ActivateParams &p,
+                                     const abi::Slice &slice,
+                                     reference::Quantization quantization) {
+                     reference::activate(p, slice, of, quantization);
                    });
+    }
+}
+
+TEST_P(ElementwiseKernelTest, LayerNorm) {
+  Random random(13);
+  for (const int width : kWidths)
+    for (const bool hasBias : {false, true}) {
+      const std::vector<float> input =
+          oddValues(static_cast<std::size_t>(kTokens) * width, random);
+      std::vector<float> weight(width), bias(width);
+      for (float &w : weight)
+        w = uniform(random, -2, 2);
+      for (float &b : bias)
+        b = uniform(random, -2, 2);
+      abi::LayerNormParams params = {};
+      params.input = input.data();
+      params.weight = weight.data();
+      params.bias = hasBias ? bias.data() : nullptr;
+      params.numTokens = kTokens;
+      params.width = width;
+      params.eps = 1e-5f;
+      checkOutputs(params, "layer_norm", {}, width, kOutputs,
+                   reference::layerNorm);
+    }
+}
+
+// Also with the output in the place of an operand.
+TEST_P(ElementwiseKernelTest, AddAndCap) {
+  Random random(14);
+  for (const int width : kWidths)
+    for (const float scale : {1.0f, 0.22f}) {
+      const std::size_t count = static_cast<std::size_t>(kTokens) * width;
+      const std::vector<float> residual = oddValues(count, random);
+      const std::vector<float> update = oddValues(count, random);
+      PoisonedBuffer got(4 * count), want(4 * count);
+      std::copy(residual.begin(), residual.end(), got.as<float>());
+      abi::AddParams add = {residual.data(),
+                            update.data(),
+                            want.as<float>(),
+                            kTokens,
+                            width,
+                            scale,
+                            0};
+      reference::add(add, wholeSlice(kTokens));
+      add.residual = add.output = got.as<float>();
+      runSliced(kernelsFor(*level, "add", {}).at(0), &add, kTokens, 0, random);
+      EXPECT_TRUE(sameBytes(got, want)) << "add of " << width;
+      for (const float softCap : {0.0f, 30.0f}) {
+        PoisonedBuffer capped(4 * count), expected(4 * count);
+        std::copy(residual.begin(), residual.end(), capped.as<float>());
+        abi::CapParams cap = {residual.data(), expected.as<float>(),
+                              kTokens,         width,
+                              scale,           softCap};
+        reference::cap(cap, wholeSlice(kTokens));
+        cap.input = cap.output = capped.as<float>();
+        runSliced(kernelsFor(*level, "cap", {}).at(0), &cap, kTokens, 0,
+                  random);
+        EXPECT_TRUE(sameBytes(capped, expected)) << "cap of " << width;
+      }
     }
 }
 
@@ -190,6 +279,7 @@ TEST_P(ElementwiseKernelTest, RopeTable) {
     PoisonedBuffer got(4u * tokens * rotaryDim), want(4u * tokens * rotaryDim);
     abi::RopeTableParams params = {};
     params.positions = positions.data();
+    params.rotaryLengths = positions.data();
     params.invFreq = frequencies.data();
     params.output = want.as<float>();
     params.numTokens = tokens;
@@ -209,6 +299,85 @@ TEST_P(ElementwiseKernelTest, RopeTable) {
                   static_cast<float>(std::sin(angle) * 1.25));
       }
   }
+}
+
+// Frequencies chosen by length: on both sides of the original one, and by the
+// position where it is beyond the length at admission.
+TEST_P(ElementwiseKernelTest, RopeTableByLength) {
+  Random random(15);
+  for (const int rotaryDim : {4, 16, 128})
+    for (const auto scaling :
+         {abi::RopeScaling::Dynamic, abi::RopeScaling::Listed}) {
+      const int half = rotaryDim / 2;
+      const std::vector<std::int32_t> positions = {0,    63,   64,  65,
+                                                   4095, 4096, 5000};
+      const std::vector<std::int32_t> lengths = {1,    4096, 64, 4097,
+                                                 4096, 4096, 100};
+      std::vector<float> frequencies(2 * half);
+      for (int i = 0; i < 2 * half; ++i)
+        frequencies[i] = std::pow(10000.0f, -static_cast<float>(i % half) /
+                                                    static_cast<float>(half) -
+                                                static_cast<float>(i / half));
+      const int tokens = static_cast<int>(positions.size());
+      PoisonedBuffer got(4u * tokens * rotaryDim),
+          want(4u * tokens * rotaryDim);
+      abi::RopeTableParams params = {};
+      params.positions = positions.data();
+      params.rotaryLengths = lengths.data();
+      params.invFreq = frequencies.data();
+      params.output = want.as<float>();
+      params.theta = 10000;
+      params.factor = 2.5;
+      params.numTokens = tokens;
+      params.rotaryDim = rotaryDim;
+      params.attentionFactor = 1;
+      params.original = 4096;
+      params.scaling = scaling;
+      reference::ropeTable(params, wholeSlice(tokens));
+      params.output = got.as<float>();
+      runSliced(kernelsFor(*level, "rope_table", {}).at(0), &params, tokens, 0,
+                random);
+      EXPECT_TRUE(sameBytes(got, want)) << "rotaryDim=" << rotaryDim;
+      // Against the formulas, in double precision.
+      for (int t = 0; t < tokens; ++t)
+        for (int i = 0; i < half; ++i) {
+          double frequency = frequencies[i];
+          const int length = std::max(lengths[t], positions[t] + 1);
+          if (scaling == abi::RopeScaling::Listed && lengths[t] > 4096) {
+            frequency = frequencies[half + i];
+          } else if (scaling == abi::RopeScaling::Dynamic && length > 4096) {
+            const double base = 10000 * std::pow(2.5 * length / 4096 - 1.5,
+                                                 rotaryDim / (rotaryDim - 2.0));
+            frequency = std::pow(base, -2.0 * i / rotaryDim);
+          }
+          EXPECT_NEAR(got.as<float>()[t * rotaryDim + i],
+                      std::cos(positions[t] * frequency), 1e-3)
+              << "token " << t << " frequency " << i;
+        }
+    }
+}
+
+TEST(PowerTest, IsCloseToTheLibrary) {
+  Random random(16);
+  for (int i = 0; i < 100000; ++i) {
+    const double x = std::exp(uniform(random, -60.0f, 60.0f));
+    EXPECT_NEAR(kernels::logLaw(x), std::log(x),
+                4e-16 * std::max(1.0, std::fabs(std::log(x))));
+    const double y = uniform(random, -80.0f, 80.0f);
+    EXPECT_NEAR(kernels::exp64Law(y) / std::exp(y), 1.0, 2e-15);
+  }
+  EXPECT_EQ(kernels::logLaw(1.0), 0.0);
+  EXPECT_EQ(kernels::exp64Law(0.0), 1.0);
+  // Bases computed apart, for lengths beyond 2048.
+  for (auto [length, expected] : {std::pair(3000, 19499.28), {4096, 30527.74}})
+    EXPECT_NEAR(kernels::exp64Law(
+                    kernels::dynamicBase(10000, 2, 2048, length, 64).logarithm),
+                expected, 0.01);
+  // At the original length the base has not grown.
+  const auto base = kernels::dynamicBase(10000, 2, 2048, 2048, 64);
+  for (int i = 0; i < 64; ++i)
+    EXPECT_FLOAT_EQ(kernels::dynamicFrequency(base, i),
+                    std::pow(10000.0f, -static_cast<float>(i) / 64));
 }
 
 // Units in the last place between a float and the exact value.
@@ -242,6 +411,8 @@ TEST(ExpTest, ActivationsAreCloseToFloat64) {
     EXPECT_NEAR(kernels::geluTanhLaw(x), 0.5 * v * (1 + std::tanh(inner)),
                 1e-6 * (1 + std::fabs(v)));
     EXPECT_NEAR(kernels::softCapLaw(x, 20.0f), 20 * std::tanh(v / 20), 5e-6);
+    EXPECT_NEAR(kernels::geluLaw(x), 0.5 * v * std::erfc(-v / std::sqrt(2.0)),
+                1e-7 * (1 + std::fabs(v)));
   }
 }
 

@@ -516,7 +516,7 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
 // expected-note@+1 {{the weight is here}}
-lm.weight @v [64] encoding <f32> layout row value dense<1.0> : tensor<64xf32>
+lm.weight @v [32] encoding <f32> layout row value dense<1.0> : tensor<32xf32>
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %x = lm.embed %tokens, @w : tensor<?x64xf32>
   // expected-error@+1 {{head_norm_c2: @v must be a vector of 16 f32}}
@@ -1087,3 +1087,142 @@ lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype =
 // No other attribute of the dialect exists.
 // expected-error@+1 {{unknown lm attribute 'lm.extra'}}
 module attributes {lm.extra = 1 : i64} {}
+
+// -----
+
+// Frequencies chosen by length need the length.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @f [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{rope_table_c2: listed needs a positive original length}}
+  %r = lm.rope_table %positions, @f {scaling = #lm<rope_scaling listed>} : tensor<?x8xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A base that grows needs its factor.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @f [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{rope_table_c2: factor must be positive}}
+  %r = lm.rope_table %positions, @f {scaling = #lm<rope_scaling dynamic>, original = 64 : i64, theta = 1.0e+04 : f64} : tensor<?x16xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Two lists have twice the frequencies.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+// expected-note@+1 {{the weight is here}}
+lm.weight @f [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{rope_table_c1: @f must be a vector of 16 f32}}
+  %r = lm.rope_table %positions, @f {scaling = #lm<rope_scaling listed>, original = 64 : i64} : tensor<?x16xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A layer norm shifts each column.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @v [64] encoding <f32> layout row value dense<1.0> : tensor<64xf32>
+// expected-note@+1 {{the weight is here}}
+lm.weight @v16 [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{layer_norm_c1: @v16 must be a vector of 64 f32}}
+  %y = lm.layer_norm %x, @v bias @v16 {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A layer norm keeps the columns.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @v [64] encoding <f32> layout row value dense<1.0> : tensor<64xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{layer_norm_c2: 64 columns become 32}}
+  %y = lm.layer_norm %x, @v {eps = 1.0e-5 : f32} : tensor<?x64xf32> -> tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// The epsilon of a layer norm is positive.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @v [64] encoding <f32> layout row value dense<1.0> : tensor<64xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{layer_norm_c3: eps must be positive}}
+  %y = lm.layer_norm %x, @v {eps = 0.0 : f32} : tensor<?x64xf32> -> tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A layer norm of heads has no offset.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @v16 [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{head_norm_c4: a layer norm has no weight_offset}}
+  %y = lm.head_norm %x, @v16 {heads = 4 : i64, head_dim = 16 : i64, eps = 1.0e-6 : f32, kind = #lm<norm_kind layer>, weight_offset = 1.0 : f32} : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// An activation keeps the columns.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{activate_c1: 64 columns become 32}}
+  %y = lm.activate gelu %x : tensor<?x64xf32> -> tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A cap is not negative.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{cap_c1: soft_cap must not be negative}}
+  %y = lm.cap %x {soft_cap = -1.0 : f32} : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Rows of a fused projection past its end.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c3: rows in runs of 16 every 48 from 40 are not within 96 stored rows}}
+lm.weight @w [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 24576, stored = f32, rows = 32, columns = 64, stored_rows = 96, first = 40, run = 16, stride = 48>]
+
+// -----
+
+// Rows of a fused projection without a run.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c3:}}
+lm.weight @w [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 24576, stored = f32, rows = 32, columns = 64, stored_rows = 96>]
+
+// -----
+
+// Blocks lie along rows.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c3: a transposed tensor has no blocks and no permutation}}
+lm.weight @w [32, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 2176, stored = q8_0, rows = 32, columns = 64, transposed = true>]

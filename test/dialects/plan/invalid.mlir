@@ -38,6 +38,16 @@ module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, s
 module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 136, stored = q8_0, rows = 4, columns = 8>} {}
 // -----
 
+// Rows of a fused tensor past its end.
+// expected-error @below {{part_c4: rows in runs of 2 every 4 from 4 are not within 6 stored rows}}
+module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 192, stored = f32, rows = 4, columns = 8, stored_rows = 6, first = 4, run = 2, stride = 4>} {}
+// -----
+
+// Blocks lie along rows.
+// expected-error @below {{part_c4: a transposed tensor has no blocks and no permutation}}
+module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 136, stored = q8_0, rows = 4, columns = 32, transposed = true>} {}
+// -----
+
 // Heads of an odd number of rows.
 // expected-error @below {{part_c3: expected heads of an even number of rows, found 4 rows in 4 heads}}
 module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8, permute = 4>} {}

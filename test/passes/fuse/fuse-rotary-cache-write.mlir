@@ -108,10 +108,10 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // -----
 
-// Interleaved pairs have no fused form.
+// Interleaved pairs stay so.
 // CHECK-LABEL: lm.program @main
-// CHECK-NOT: lm.rope_cache_write
-// CHECK: lm.attention
+// CHECK: lm.rope_cache_write {{.*}}interleaved
+// CHECK: lm.cached_attention
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
 lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
@@ -128,6 +128,28 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   %qr = lm.rotary %q, %rope {heads = 4 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, interleaved} : tensor<?x64xf32>, tensor<?x16xf32>
   %kr = lm.rotary %k, %rope {heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, interleaved} : tensor<?x32xf32>, tensor<?x16xf32>
   %y = lm.attention %qr, %kr, %v state @kv0[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32} : tensor<?x64xf32>, tensor<?x32xf32> loc("layer.0.attention")
+  lm.return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Without rotation there is no table.
+// CHECK-LABEL: lm.program @main
+// CHECK: lm.rope_cache_write %{{[^,]*}} state @kv0[0] {{.*}}rotary_dim = 0 : i64
+// CHECK: lm.cached_attention
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.state @kv0 {layers = 1 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.weight @layer.0.qkv [128, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "layer.0.qkv", offset = 0, size = 32768, stored = f32, rows = 128, columns = 64>]
+lm.weight @hn [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.weight @kn [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.weight @rope.1 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %qkv = lm.linear %x, @layer.0.qkv : tensor<?x64xf32> -> tensor<?x128xf32>
+  %q, %k, %v = lm.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+  %y = lm.attention %q, %k, %v state @kv0[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32} : tensor<?x64xf32>, tensor<?x32xf32> loc("layer.0.attention")
   lm.return %y : tensor<?x64xf32>
 }
 

@@ -2,7 +2,7 @@
 
 // What has no lowering is an error on the operator.
 
-// An addition that no linear takes up.
+// A norm of heads that no cache write takes up.
 module attributes {lm.model = {family = "llama", name = "tiny", architecture = "LlamaForCausalLM", vocab = 64 : i64, hidden = 32 : i64, context = 128 : i64,
   tied_head = true, parameters = 1000 : i64, eos = array<i64: 2>, source_bytes = 65536 : i64, sampling = {}, layers = [],
   tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
@@ -19,8 +19,8 @@ module attributes {lm.model = {family = "llama", name = "tiny", architecture = "
   lm.state @kv0 {layers = 1 : i64, kv_heads = 1 : i64, head_dim = 16 : i64, dtype = f16, window = 64 : i64}
   lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
     %h = lm.embed %tokens, @embed : tensor<?x32xf32>
-    // expected-error @below {{'lm.add' op has no lowering to plan}}
-    %a = lm.add %h, %h : tensor<?x32xf32>
+    // expected-error @below {{'lm.head_norm' op has no lowering to plan}}
+    %a = lm.head_norm %h, @norm {heads = 1 : i64, head_dim = 32 : i64, eps = 1.0e-5 : f32} : tensor<?x32xf32>
     %s = lm.select_rows %h : tensor<?x32xf32>
     lm.return %s : tensor<?x32xf32>
   }
@@ -147,8 +147,8 @@ module attributes {lm.model = {family = "llama", name = "tiny", architecture = "
   lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
     %h = lm.embed %tokens, @embed : tensor<?x32xf32>
     %a = lm.linear %h, @gate_up : tensor<?x32xf32> -> tensor<?x64xf32>
-    // expected-error @below {{'lm.gate' op has no kernel: }}
-    %b = lm.gate gelu %a : tensor<?x64xf32> -> tensor<?x32xf32>
+    // expected-error @below {{'lm.quantize' op has no kernel: }}
+    %b = lm.quantize %a : tensor<?x64xf32> -> !lm.quantized<64, group = 2048, bits = 16>
     %s = lm.select_rows %h : tensor<?x32xf32>
     lm.return %s : tensor<?x32xf32>
   }

@@ -157,6 +157,67 @@ TEST(ServingTest, preemptionIsInvisible) {
   }
 }
 
+// What the rotation of a sequence is chosen by is fixed when it is admitted:
+// chunks, preemption and copies do not change it.
+TEST(ServingTest, rotaryLengthStays) {
+  for (auto scaling : {fbs::RopeScaling::dynamic, fbs::RopeScaling::listed}) {
+    CoreOptions options;
+    options.rotary = {scaling, 32};
+    options.chunkTokens = 3;
+    CoreHarness harness(tight(3, 6), harsh(5), options);
+    std::map<std::uint64_t, std::int32_t> expected, seen;
+    for (std::int32_t salt : {1, 2, 3}) {
+      TokenRequest made = request(4 + salt, 90 + salt, unsigned(salt));
+      made.copies = salt == 3 ? 2 : 1;
+      auto id = harness.submit(made);
+      ASSERT_TRUE(id.isOk());
+      for (std::int32_t copy = 0; copy < made.copies; ++copy)
+        expected[*id + std::uint64_t(copy)] =
+            scaling == fbs::RopeScaling::dynamic ? 4 + salt : 94 + 2 * salt;
+    }
+    while (!harness.core.isIdle()) {
+      ASSERT_TRUE(harness.core.step().isOk());
+      for (const StepSequence &rows : harness.core.latestPlan().sequences) {
+        seen.emplace(rows.id, rows.rotaryLength);
+        ASSERT_EQ(rows.rotaryLength, expected[rows.id]) << rows.id;
+      }
+    }
+    EXPECT_EQ(seen, expected);
+    EXPECT_GT(harness.core.metrics().preemptions, 0u);
+  }
+}
+
+// Keys that were rotated otherwise are of no use.
+TEST(ServingTest, prefixesOfAnotherRotation) {
+  auto cached = [](CoreHarness &harness, int length, int maxTokens) {
+    TokenRequest made = request(140, maxTokens, 6);
+    made.prompt.resize(std::size_t(length));
+    return harness.runOne(std::move(made)).cachedTokens;
+  };
+  CoreOptions options;
+  CoreHarness fixed({}, {}, options);
+  EXPECT_EQ(cached(fixed, 40, 2), 0);
+  EXPECT_EQ(cached(fixed, 70, 2), 32);
+  EXPECT_EQ(cached(fixed, 100, 2), 64);
+  // By the prompt's length, beyond the original one.
+  options.rotary = {fbs::RopeScaling::dynamic, 64};
+  CoreHarness dynamic({}, {}, options);
+  EXPECT_EQ(cached(dynamic, 40, 2), 0);
+  EXPECT_EQ(cached(dynamic, 64, 30), 32);
+  EXPECT_EQ(cached(dynamic, 70, 2), 0);
+  EXPECT_EQ(cached(dynamic, 100, 2), 0);
+  EXPECT_EQ(cached(dynamic, 70, 9), 64);
+  EXPECT_EQ(cached(dynamic, 100, 9), 96);
+  // By the length that the sequence may reach: two kinds.
+  options.rotary = {fbs::RopeScaling::listed, 64};
+  CoreHarness listed({}, {}, options);
+  EXPECT_EQ(cached(listed, 40, 2), 0);
+  EXPECT_EQ(cached(listed, 50, 14), 32);
+  EXPECT_EQ(cached(listed, 50, 15), 0);
+  EXPECT_EQ(cached(listed, 100, 2), 32);
+  EXPECT_EQ(cached(listed, 50, 2), 32);
+}
+
 // A pool smaller than the context: what can never run is refused with both
 // numbers, what would outgrow the pool ends with its length, the next runs.
 TEST(ServingTest, poolSmallerThanTheContext) {

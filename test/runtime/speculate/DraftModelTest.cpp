@@ -4,7 +4,7 @@
 #include "test/runtime/sample/ToyMasks.h"
 #include "test/runtime/speculate/FakeModel.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <deque>
 #include <limits>
@@ -191,6 +191,32 @@ TEST(DraftModelTest, nothingFollowsAnEnd) {
   std::vector<Speaker> one = {speaker(5, 1, greedy)};
   one[0].state.setEndIds({3});
   EXPECT_EQ(harness.propose(one, 5)[0], (Draft{8, 3}));
+}
+
+// The draft rotates a sequence one way, by its own plan's rule.
+TEST(DraftModelTest, rotaryLengthStays) {
+  for (auto scaling : {fbs::RopeScaling::fixed, fbs::RopeScaling::dynamic,
+                       fbs::RopeScaling::listed}) {
+    FakeModel model({});
+    KvCache cache = FakeModel::makeCache(100);
+    DraftModel drafter(model, cache, {40, 40, 200, {scaling, 16}});
+    Speaker one = speaker(9, 1);
+    for (int round = 0; round < 4; ++round) {
+      SamplerBranch branch(one.state);
+      std::vector<DraftRequest> requests = {{7, one.tokens, &branch, 3, 9, 60}};
+      std::vector<Draft> drafts(1);
+      ASSERT_TRUE(drafter.propose(requests, drafts).isOk());
+      EXPECT_EQ(drafts[0].size(), 3u);
+      drafter.settle(7, 3);
+      drafts[0].push_back(1);
+      one.tokens.insert(one.tokens.end(), drafts[0].begin(), drafts[0].end());
+    }
+    std::int32_t expected = scaling == fbs::RopeScaling::fixed     ? 0
+                            : scaling == fbs::RopeScaling::dynamic ? 9
+                                                                   : 60;
+    EXPECT_THAT(model.rotaryLengths,
+                ::testing::ElementsAre(::testing::Pair(7u, expected)));
+  }
 }
 
 // Where its cache is full it gives no draft, takes room from those that are

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ingot::test {
@@ -79,6 +81,7 @@ public:
     rows_.clear();
     std::size_t logit = 0;
     for (const StepSequence &sequence : plan.sequences) {
+      rotaryLengths.emplace(sequence.id, sequence.rotaryLength);
       auto table = cache.blockTable(sequence.id, 0);
       std::int32_t size = cache.geometry(0).blockTokens;
       std::vector<std::int32_t> seen;
@@ -114,6 +117,8 @@ public:
   int failAt = -1; // the run that fails; -1: none
   int steps = 0;
   std::int32_t largestStep = 0;
+  // Of each sequence that has run, all that it has run with.
+  std::set<std::pair<std::uint64_t, std::int32_t>> rotaryLengths;
 
 private:
   static std::uint64_t hashOf(std::span<const std::int32_t> tokens) {

@@ -204,7 +204,7 @@ TEST(GgufImporter, RotaryScaling) {
   builder = copyOf(llama());
   builder.text("llama.rope.scaling.type", "none");
   EXPECT_EQ(imported(builder).layers[0].rotary.kind, RotaryKind::Default);
-  for (const char *type : {"yarn", "longrope", "x"}) {
+  for (const char *type : {"longrope", "x"}) {
     builder = copyOf(llama());
     builder.text("llama.rope.scaling.type", type);
     builder.f32("llama.rope.scaling.factor", 4.0f);

@@ -109,19 +109,30 @@ TEST_F(LmBuilderTest, Options) {
   });
 }
 
+// Logits are scaled and capped where the model asks for it.
+TEST_F(LmBuilderTest, Logits) {
+  ModelSpec spec = import("tiny-llama");
+  EXPECT_TRUE(ops<lm::CapOp>(*build(spec)).empty());
+  spec.logitScale = 0.5;
+  spec.logitSoftcap = 30;
+  auto module = build(spec);
+  ASSERT_TRUE(module) << message;
+  auto caps = ops<lm::CapOp>(*module);
+  ASSERT_EQ(caps.size(), 1u);
+  EXPECT_EQ(caps[0].getScale().convertToFloat(), 0.5f);
+  EXPECT_EQ(caps[0].getSoftCap().convertToFloat(), 30.0f);
+}
+
 // What no later step can compute is refused, not dropped.
 TEST_F(LmBuilderTest, Refuses) {
   ModelSpec spec = import("tiny-llama");
   EXPECT_FALSE(build(spec, {.context = spec.contextLength + 1}));
   EXPECT_NE(message.find("is not within the model's"), std::string::npos);
-  ModelSpec scaled = spec;
-  scaled.logitScale = 0.5;
-  EXPECT_FALSE(build(scaled));
-  EXPECT_NE(message.find("logit scale"), std::string::npos);
-  ModelSpec capped = spec;
-  capped.logitSoftcap = 30;
-  EXPECT_FALSE(build(capped));
-  EXPECT_NE(message.find("logit soft cap"), std::string::npos);
+  ModelSpec mixed = spec;
+  mixed.layers[0].rotary.kind = RotaryKind::Dynamic;
+  mixed.layers[1].rotary.kind = RotaryKind::LongRope;
+  EXPECT_FALSE(build(mixed));
+  EXPECT_NE(message.find("dynamic and with longrope"), std::string::npos);
   ModelSpec missing = spec;
   missing.parameters.erase("layer.1.q");
   EXPECT_FALSE(build(missing));

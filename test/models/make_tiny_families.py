@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Writes families/NAME: a tiny random model for each variation of a block.
+
+Each has a vocabulary of 160 and no tokenizer, a context of 512, and windows and
+original lengths far below that, so that short prompts reach past them. The
+configs are written by hand in the forms in which checkpoints come (those of
+transformers 4 and 5). The scales are chosen so that attention is far from
+uniform and the logits have clear winners.
+
+  python make_tiny_families.py [NAME ...]     needs torch, transformers, safetensors
+"""
+
+import json
+import math
+import os
+import shutil
+import sys
+import zlib
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMON = dict(vocab_size=160, max_position_embeddings=512, bos_token_id=None, eos_token_id=0,
+              pad_token_id=None, use_cache=True, initializer_range=0.02)
+SMALL = dict(COMMON, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, intermediate_size=48)
+
+
+def llama(**more):
+    return dict(SMALL, architectures=["LlamaForCausalLM"], model_type="llama", hidden_act="silu",
+                rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=False,
+                attention_dropout=0.0, torch_dtype="bfloat16", **more)
+
+
+def neox(**more):
+    return dict(COMMON, architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox", hidden_size=32,
+                num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, hidden_act="gelu",
+                rotary_pct=0.25, rotary_emb_base=10000, layer_norm_eps=1e-5, attention_dropout=0.0,
+                hidden_dropout=0.0, tie_word_embeddings=False, torch_dtype="float16", **more)
+
+
+def stablelm(**more):
+    return dict(SMALL, architectures=["StableLmForCausalLM"], model_type="stablelm", hidden_act="silu",
+                num_attention_heads=2, num_key_value_heads=1, layer_norm_eps=1e-5, rope_theta=10000,
+                partial_rotary_factor=0.25, attention_dropout=0.0, hidden_dropout=0.0,
+                qk_layernorm=False, tie_word_embeddings=False, torch_dtype="bfloat16", **more)
+
+
+def falcon(**more):
+    config = dict(COMMON, architectures=["FalconForCausalLM"], model_type="falcon", hidden_size=32,
+                  num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-5, alibi=False,
+                  attention_dropout=0.0, hidden_dropout=0.0, activation="gelu",
+                  apply_residual_connection_post_layernorm=False, torch_dtype="bfloat16")
+    return dict(config, **more)
+
+
+# Tensors that published checkpoints spell otherwise than today's transformers.
+RENAMED = {"gpt-neox": {"lm_head.weight": "embed_out.weight"}}
+
+CONFIGS = {
+    "llama-linear": llama(rope_scaling=dict(type="linear", factor=4.0), attention_bias=True,
+                          mlp_bias=True),
+    "llama-dynamic": dict(llama(rope_scaling=dict(type="dynamic", factor=8.0)),
+                          max_position_embeddings=64),
+    "llama-yarn": llama(rope_scaling=dict(rope_type="yarn", factor=8.0,
+                                          original_max_position_embeddings=64)),
+    "qwen2-window": dict(SMALL, architectures=["Qwen2ForCausalLM"], model_type="qwen2",
+                         hidden_act="silu", rms_norm_eps=1e-6, rope_theta=10000.0,
+                         use_sliding_window=True, sliding_window=40, max_window_layers=1,
+                         attention_dropout=0.0, tie_word_embeddings=False, torch_dtype="bfloat16"),
+    "gemma2": dict(SMALL, architectures=["Gemma2ForCausalLM"], model_type="gemma2", head_dim=16,
+                   hidden_activation="gelu_pytorch_tanh", hidden_act="gelu_pytorch_tanh",
+                   rms_norm_eps=1e-6, rope_theta=10000.0, query_pre_attn_scalar=24,
+                   sliding_window=40, attn_logit_softcapping=5.0, final_logit_softcapping=8.0,
+                   attention_bias=False, attention_dropout=0.0, cache_implementation="hybrid",
+                   torch_dtype="bfloat16"),
+    "gemma3": dict(SMALL, architectures=["Gemma3ForCausalLM"], model_type="gemma3_text",
+                   num_hidden_layers=3, head_dim=16, hidden_activation="gelu_pytorch_tanh",
+                   rms_norm_eps=1e-6, rope_theta=100000.0, rope_local_base_freq=10000.0,
+                   rope_scaling=dict(rope_type="linear", factor=4.0), query_pre_attn_scalar=16,
+                   sliding_window=40, sliding_window_pattern=3, attn_logit_softcapping=None,
+                   final_logit_softcapping=None, attention_bias=False, attention_dropout=0.0,
+                   torch_dtype="bfloat16"),
+    "phi3": dict(SMALL, architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_act="silu",
+                 rms_norm_eps=1e-5, rope_theta=10000.0, rope_scaling=None, sliding_window=50,
+                 original_max_position_embeddings=512, attention_bias=False, attention_dropout=0.0,
+                 embd_pdrop=0.0, resid_pdrop=0.0, tie_word_embeddings=False,
+                 torch_dtype="bfloat16"),
+    "phi4-mini": dict(SMALL, architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_act="silu",
+                      num_attention_heads=2, num_key_value_heads=1, rms_norm_eps=1e-5,
+                      rope_theta=10000.0, partial_rotary_factor=0.75,
+                      rope_scaling=dict(type="longrope",
+                                        short_factor=[1.0, 1.0, 1.1, 1.2, 1.3, 1.5],
+                                        long_factor=[1.0, 1.5, 2.5, 4.0, 7.0, 9.0]),
+                      sliding_window=4096, original_max_position_embeddings=64,
+                      attention_bias=False, attention_dropout=0.0, embd_pdrop=0.0, resid_pdrop=0.0,
+                      full_attn_mod=1, interpolate_factor=1, lm_head_bias=False, mlp_bias=False,
+                      tie_word_embeddings=True, torch_dtype="bfloat16"),
+    "gpt2": dict(architectures=["GPT2LMHeadModel"], model_type="gpt2", vocab_size=160, n_positions=512,
+                 n_ctx=512, n_embd=32, n_layer=2, n_head=4, n_inner=None, activation_function="gelu_new",
+                 layer_norm_epsilon=1e-5, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0,
+                 bos_token_id=0, eos_token_id=0, initializer_range=0.02, torch_dtype="float32"),
+    "gpt-neox": neox(use_parallel_residual=True),
+    "gpt-neox-sequential": neox(use_parallel_residual=False),
+    "olmo2": dict(SMALL, architectures=["Olmo2ForCausalLM"], model_type="olmo2", hidden_act="silu",
+                  rms_norm_eps=1e-6, rope_theta=500000, rope_scaling=None, attention_bias=False,
+                  attention_dropout=0.0, tie_word_embeddings=False, torch_dtype="bfloat16"),
+    "smollm3": dict(SMALL, architectures=["SmolLM3ForCausalLM"], model_type="smollm3",
+                    num_hidden_layers=4, hidden_act="silu", rms_norm_eps=1e-6, rope_theta=2000000.0,
+                    rope_scaling=None, no_rope_layers=[1, 1, 1, 0], no_rope_layer_interval=4,
+                    layer_types=["full_attention"] * 4, use_sliding_window=False,
+                    sliding_window=None, max_window_layers=28, attention_bias=False, mlp_bias=False,
+                    attention_dropout=0.0, pretraining_tp=2, tie_word_embeddings=True,
+                    torch_dtype="bfloat16"),
+    "granite": dict(SMALL, architectures=["GraniteForCausalLM"], model_type="granite",
+                    hidden_act="silu", rms_norm_eps=1e-5, rope_theta=10000.0, rope_scaling=None,
+                    embedding_multiplier=12.0, logits_scaling=2.0, residual_multiplier=0.22,
+                    attention_multiplier=0.2, attention_bias=False, mlp_bias=False,
+                    attention_dropout=0.1, tie_word_embeddings=False, torch_dtype="bfloat16"),
+    "starcoder2": dict(SMALL, architectures=["Starcoder2ForCausalLM"], model_type="starcoder2",
+                       hidden_act="gelu_pytorch_tanh", norm_epsilon=1e-5, rope_theta=100000,
+                       use_bias=True, sliding_window=40, mlp_type="default", norm_type="layer_norm",
+                       attention_dropout=0.1, residual_dropout=0.1, embedding_dropout=0.1,
+                       attention_softmax_in_fp32=True, scale_attention_softmax_in_fp32=True,
+                       scale_attn_weights=True, torch_dtype="bfloat16"),
+    "stablelm": stablelm(use_qkv_bias=True, use_parallel_residual=False),
+    "stablelm-parallel": stablelm(use_qkv_bias=False, use_parallel_residual=True),
+    "cohere": dict(SMALL, architectures=["CohereForCausalLM"], model_type="cohere",
+                   hidden_act="silu", layer_norm_eps=1e-5, logit_scale=0.5, rope_theta=10000.0,
+                   use_qk_norm=True, attention_bias=False, attention_dropout=0.0,
+                   torch_dtype="float16"),
+    "cohere2": dict(SMALL, architectures=["Cohere2ForCausalLM"], model_type="cohere2",
+                    num_hidden_layers=4, head_dim=8, hidden_act="silu", layer_norm_eps=1e-5,
+                    logit_scale=0.5, rope_theta=50000, sliding_window=40,
+                    layer_types=["sliding_attention"] * 3 + ["full_attention"],
+                    attention_bias=False, attention_dropout=0.0, torch_dtype="bfloat16"),
+    "falcon": falcon(new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False),
+    "falcon-groups": falcon(new_decoder_architecture=True, num_kv_heads=2, multi_query=True,
+                            parallel_attn=True, bias=False),
+    "falcon-sequential": falcon(new_decoder_architecture=False, multi_query=False,
+                                parallel_attn=False, bias=True),
+}
+
+
+def random_weight(name, shape, config):
+    """Scaled by the part of the name that says what the tensor does."""
+    tied = config.tie_word_embeddings
+    last = name.removesuffix(".weight").rsplit(".", 1)[-1]
+    offset = 1.0 if config.model_type.startswith("gemma") else 0.0
+    if len(shape) == 1 and name.endswith(".bias"):
+        return 0.3 * torch.randn(shape)
+    if "norm" in last or last.startswith("ln_"):
+        # With positive scales a tied head would only echo the last token.
+        final = ".layers." not in name and ".h." not in name
+        return (torch.randn(shape) if final and tied else 1 + 0.2 * torch.randn(shape)) - offset
+    if last in ("embed_tokens", "embed_in", "wte", "wpe", "word_embeddings"):
+        return 0.35 * torch.randn(shape)
+    fan_in = shape[0] if config.model_type == "gpt2" and last.startswith("c_") else shape[1]
+    gain = {"lm_head": 3.0, "embed_out": 3.0, "q_proj": 1.6, "k_proj": 1.6, "qkv_proj": 1.4,
+            "query_key_value": 1.4, "c_attn": 1.4}.get(last, 1.0)
+    return gain / math.sqrt(fan_in) * torch.randn(shape)
+
+
+def make(name, config):
+    folder = os.path.join(HERE, "families", name)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8", newline="\n") as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
+    torch.manual_seed(zlib.crc32(name.encode()))
+    dtype = getattr(torch, config["torch_dtype"])
+    weights = {}
+    for key, value in sorted(model.state_dict().items()):
+        if key == "lm_head.weight" and model.config.tie_word_embeddings:
+            continue
+        key_in_file = RENAMED.get(name, {}).get(key, key)
+        weights[key_in_file] = random_weight(key, value.shape, model.config).to(dtype).contiguous()
+    path = os.path.join(folder, "model.safetensors")
+    save_file(weights, path, metadata={"format": "pt"})
+    os.chmod(path, 0o644)
+    print(f"{name}: {sum(w.numel() for w in weights.values())} parameters")
+
+
+if __name__ == "__main__":
+    for model_name in sys.argv[1:] or CONFIGS:
+        make(model_name, CONFIGS[model_name])

@@ -51,6 +51,8 @@ const char *kindName(TokenizerLocation::Kind kind) {
     return "huggingface";
   case TokenizerLocation::Kind::Gguf:
     return "gguf";
+  case TokenizerLocation::Kind::SentencePiece:
+    return "sentencepiece";
   case TokenizerLocation::Kind::None:
     break;
   }
@@ -77,13 +79,15 @@ Result<TextModel> TextModel::open(const std::string &path) {
   } else {
     auto owned = std::make_shared<OwnedTables>();
     std::vector<package::InputFile> inputs;
-    if (std::filesystem::path(path).filename() == "tokenizer.json") {
+    std::string name = std::filesystem::path(path).filename().string();
+    bool isSentencePiece = path.ends_with(".model");
+    if (name == "tokenizer.json" || isSentencePiece) {
       std::filesystem::path config =
           std::filesystem::path(path).parent_path() / "tokenizer_config.json";
       INGOT_ASSIGN_OR_RETURN(
           owned->bytes,
           package::buildTokenizerTables(
-              "huggingface", path,
+              isSentencePiece ? "sentencepiece" : "huggingface", path,
               std::filesystem::exists(config, error) ? config.string() : "",
               inputs));
     } else {

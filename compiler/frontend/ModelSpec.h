@@ -162,9 +162,9 @@ struct DefaultSampling {
 };
 
 struct TokenizerLocation {
-  enum class Kind { None, HuggingFaceJson, Gguf };
+  enum class Kind { None, HuggingFaceJson, Gguf, SentencePiece };
   Kind kind = Kind::None;
-  std::string path;       // tokenizer.json, or the GGUF file
+  std::string path;       // tokenizer.json, tokenizer.model or the GGUF file
   std::string configPath; // tokenizer_config.json, or empty
 };
 

@@ -32,12 +32,14 @@ InputFile inputOf(const MappedFile &file) {
           xxh3Text(file.bytes())};
 }
 
-Result<std::vector<uint8_t>> fromHuggingFace(const std::string &path,
-                                             const std::string &configPath,
-                                             std::vector<InputFile> &inputs) {
-  HuggingFaceTokenizer description;
+// tokenizer.json or a SentencePiece model, and what lies beside it.
+template <typename Description>
+Result<std::vector<uint8_t>>
+fromFiles(const std::string &path, const std::string &configPath,
+          std::string_view Description::*main, std::vector<InputFile> &inputs) {
+  Description description;
   INGOT_ASSIGN_OR_RETURN(MappedFile tokenizer, MappedFile::open(path));
-  description.tokenizerJson = view(tokenizer);
+  description.*main = view(tokenizer);
   inputs.push_back(inputOf(tokenizer));
   MappedFile config, special;
   if (!configPath.empty()) {
@@ -82,10 +84,13 @@ buildTokenizerTables(const std::string &kind, const std::string &path,
                      const std::string &configPath,
                      std::vector<InputFile> &inputs) {
   if (kind == "huggingface")
-    return fromHuggingFace(path, configPath, inputs);
+    return fromFiles(path, configPath, &HuggingFaceTokenizer::tokenizerJson,
+                     inputs);
+  if (kind == "sentencepiece")
+    return fromFiles(path, configPath, &SentencePieceTokenizer::model, inputs);
   if (kind != "gguf")
     return Status::unsupported("tokenizer kind \"" + kind +
-                               "\" (huggingface or gguf)");
+                               "\" (huggingface, sentencepiece or gguf)");
   INGOT_ASSIGN_OR_RETURN(GgufFile file, GgufFile::open(path));
   Result<GgufVocabulary> vocabulary = readGgufVocabulary(file);
   if (!vocabulary)

@@ -58,7 +58,8 @@ constexpr Key kLayerKeys[] = {
 };
 
 // `kind` is "huggingface" (path: tokenizer.json, config:
-// tokenizer_config.json), "gguf" (path: the file) or "none".
+// tokenizer_config.json), "sentencepiece" (path: tokenizer.model, config the
+// same), "gguf" (path: the file) or "none".
 constexpr Key kTokenizerKeys[] = {
     {"kind", Kind::String, true},
     {"path", Kind::String, false},

@@ -291,12 +291,17 @@ Engine::submit(GenerateRequest request,
   if (!tokenizer_ && !request.stop.empty())
     return Status::unsupported(
         "stop strings need a tokenizer, and the artifact has none");
-  for (Stream::Copy &copy : stream->copies)
-    if (tokenizer_) {
+  if (tokenizer_) {
+    IncrementalDetokenizer detokenizer(*tokenizer_);
+    // A prompt's text goes on, the answer of a chat is a text of its own.
+    if (!request.chat)
+      detokenizer.follow(inner.prompt);
+    for (Stream::Copy &copy : stream->copies) {
       INGOT_ASSIGN_OR_RETURN(TextOutput output,
-                             TextOutput::create(*tokenizer_, request.stop));
+                             TextOutput::create(detokenizer, request.stop));
       copy.output.emplace(std::move(output));
     }
+  }
   inner.onToken = [stream](std::int32_t index, const Choice &choice) {
     Stream::Copy &copy = stream->copies[std::size_t(index)];
     if (stream->onToken)

@@ -4,11 +4,11 @@
 
 namespace ingot {
 
-Result<TextOutput> TextOutput::create(const Tokenizer &tokenizer,
+Result<TextOutput> TextOutput::create(IncrementalDetokenizer detokenizer,
                                       std::vector<std::string> stops) {
   INGOT_ASSIGN_OR_RETURN(StopMatcher matcher,
                          StopMatcher::create(std::move(stops)));
-  return TextOutput(IncrementalDetokenizer(tokenizer), std::move(matcher));
+  return TextOutput(std::move(detokenizer), std::move(matcher));
 }
 
 Result<std::string> TextOutput::push(std::int32_t token) {

@@ -13,7 +13,7 @@ namespace ingot {
 
 class TextOutput {
 public:
-  static Result<TextOutput> create(const Tokenizer &tokenizer,
+  static Result<TextOutput> create(IncrementalDetokenizer detokenizer,
                                    std::vector<std::string> stops);
 
   // What may be shown after this token.

@@ -1,7 +1,5 @@
 #include "runtime/serve/ChoiceOutput.h"
 
-#include "runtime/text/Tokenizer.h"
-
 namespace ingot::serve {
 
 std::size_t countCharacters(std::string_view utf8) {
@@ -11,19 +9,12 @@ std::size_t countCharacters(std::string_view utf8) {
   return count;
 }
 
-Result<ChoiceOutput> ChoiceOutput::create(const Tokenizer &tokenizer,
+Result<ChoiceOutput> ChoiceOutput::create(IncrementalDetokenizer detokenizer,
                                           std::vector<std::string> stops,
-                                          bool wantsTokens,
-                                          std::optional<std::int32_t> before) {
+                                          bool wantsTokens) {
   INGOT_ASSIGN_OR_RETURN(StopMatcher matcher,
                          StopMatcher::create(std::move(stops)));
-  ChoiceOutput output(tokenizer, std::move(matcher), wantsTokens);
-  if (before) {
-    INGOT_ASSIGN_OR_RETURN(std::string ignored,
-                           output.detokenizer_.push(*before));
-    (void)ignored;
-  }
-  return output;
+  return ChoiceOutput(std::move(detokenizer), std::move(matcher), wantsTokens);
 }
 
 void ChoiceOutput::emit(const std::string &text, OutputPiece &piece) {

@@ -32,12 +32,11 @@ struct OutputPiece {
 
 class ChoiceOutput {
 public:
-  // `before`: the prompt's last token, where the text goes on from it; a
-  // detokenizer treats the first token of a text by itself.
-  static Result<ChoiceOutput> create(const Tokenizer &tokenizer,
+  // The detokenizer stands where the text begins: at the start of a text, or
+  // behind the prompt that it goes on from.
+  static Result<ChoiceOutput> create(IncrementalDetokenizer detokenizer,
                                      std::vector<std::string> stops,
-                                     bool wantsTokens,
-                                     std::optional<std::int32_t> before);
+                                     bool wantsTokens);
 
   // Appends what may be shown after this token.
   Status push(const Choice &choice, OutputPiece &piece);
@@ -51,9 +50,9 @@ private:
     ScoredToken scored;
     std::size_t start = 0; // bytes of text before it
   };
-  ChoiceOutput(const Tokenizer &tokenizer, StopMatcher matcher,
+  ChoiceOutput(IncrementalDetokenizer detokenizer, StopMatcher matcher,
                bool wantsTokens)
-      : detokenizer_(tokenizer), matcher_(std::move(matcher)),
+      : detokenizer_(std::move(detokenizer)), matcher_(std::move(matcher)),
         wantsTokens_(wantsTokens) {}
   void emit(const std::string &text, OutputPiece &piece);
 

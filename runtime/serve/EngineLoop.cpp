@@ -136,14 +136,14 @@ Status EngineLoop::submitPrompt(JobId id, Running &running,
                                 std::size_t prompt) {
   const GenerationJob &job = running.job;
   std::size_t first = prompt * job.request.copies;
-  std::optional<std::int32_t> before;
-  if (job.continuesPrompt && !job.prompts[prompt].empty())
-    before = job.prompts[prompt].back();
+  IncrementalDetokenizer detokenizer(model_->tokenizer());
+  if (job.continuesPrompt)
+    detokenizer.follow(job.prompts[prompt]);
   for (std::int32_t copy = 0; copy < job.request.copies; ++copy) {
     INGOT_ASSIGN_OR_RETURN(
         ChoiceOutput output,
-        ChoiceOutput::create(model_->tokenizer(), job.stop,
-                             job.request.sampling.logprobs >= 0, before));
+        ChoiceOutput::create(detokenizer, job.stop,
+                             job.request.sampling.logprobs >= 0));
     running.choices[first + copy].reset(new Choice{std::move(output)});
   }
   TokenRequest request = job.request;

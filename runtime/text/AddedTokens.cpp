@@ -4,39 +4,11 @@
 
 #include "runtime/text/Utf8.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <string>
 
 namespace ingot {
 namespace {
-
-bool isSpace(uint32_t c) {
-  return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 ||
-         c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-// \w of Unicode: letters, marks, decimal digits, letter numbers, connectors.
-bool isWord(uint32_t c) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-  case UTF8PROC_CATEGORY_LU:
-  case UTF8PROC_CATEGORY_LL:
-  case UTF8PROC_CATEGORY_LT:
-  case UTF8PROC_CATEGORY_LM:
-  case UTF8PROC_CATEGORY_LO:
-  case UTF8PROC_CATEGORY_MN:
-  case UTF8PROC_CATEGORY_MC:
-  case UTF8PROC_CATEGORY_ME:
-  case UTF8PROC_CATEGORY_ND:
-  case UTF8PROC_CATEGORY_NL:
-  case UTF8PROC_CATEGORY_PC:
-    return true;
-  default:
-    return c == 0x200C || c == 0x200D; // joiners
-  }
-}
 
 // Start of the character that ends at `end`.
 size_t previousCharacter(std::string_view text, size_t end) {
@@ -44,15 +16,6 @@ size_t previousCharacter(std::string_view text, size_t end) {
     --end;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80);
   return end;
-}
-
-bool endsWithWord(std::string_view text) {
-  return !text.empty() &&
-         isWord(decodeUtf8(text.substr(previousCharacter(text, text.size()))));
-}
-
-bool startsWithWord(std::string_view text) {
-  return !text.empty() && isWord(decodeUtf8(text));
 }
 
 bool overlaps(const PlainRanges &plain, size_t begin, size_t end) {
@@ -67,8 +30,13 @@ bool overlaps(const PlainRanges &plain, size_t begin, size_t end) {
 
 } // namespace
 
-Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens) {
+Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens,
+                                        std::span<const uint32_t> wordRanges) {
   AddedTokens added;
+  if (wordRanges.size() % 2 != 0 ||
+      !std::is_sorted(wordRanges.begin(), wordRanges.end()))
+    return Status::invalid("ranges of word characters: not ascending pairs");
+  added.wordRanges_ = wordRanges;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].content.empty())
       return Status::invalid("added token " + std::to_string(tokens[i].id) +
@@ -76,6 +44,9 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens) {
     if (findInvalidUtf8(tokens[i].content) != std::string_view::npos)
       return Status::invalid("added token " + std::to_string(tokens[i].id) +
                              ": its content is not valid UTF-8");
+    if (tokens[i].singleWord && wordRanges.empty())
+      return Status::invalid("added token " + std::to_string(tokens[i].id) +
+                             ": single_word without word characters");
     if (i && tokens[i - 1].content >= tokens[i].content)
       return Status::invalid(
           "added tokens " + std::to_string(tokens[i - 1].id) + " and " +
@@ -86,6 +57,19 @@ Result<AddedTokens> AddedTokens::create(std::vector<AddedToken> tokens) {
     added.first_[b + 1] += added.first_[b];
   added.tokens_ = std::move(tokens);
   return added;
+}
+
+bool AddedTokens::isWord(std::string_view text, size_t at) const {
+  uint32_t c = decodeUtf8(text.substr(at));
+  auto it = std::upper_bound(wordRanges_.begin(), wordRanges_.end(), c);
+  size_t n = static_cast<size_t>(it - wordRanges_.begin());
+  return n % 2 == 1 || (n > 0 && wordRanges_[n - 1] == c);
+}
+
+bool AddedTokens::standsInWord(std::string_view text, size_t begin,
+                               size_t end) const {
+  return (begin > 0 && isWord(text, previousCharacter(text, begin))) ||
+         (end < text.size() && isWord(text, end));
 }
 
 // Runs of blanks are words that some vocabularies keep apart: no control token
@@ -152,18 +136,17 @@ void AddedTokens::find(std::string_view text, const PlainRanges &plain,
     }
     size_t begin = at, end = at + token->content.size();
     at = end;
-    if (token->singleWord && (endsWithWord(text.substr(0, begin)) ||
-                              startsWithWord(text.substr(end))))
+    if (token->singleWord && standsInWord(text, begin, end))
       continue;
     if (token->lstrip)
       while (begin > open) {
         size_t previous = previousCharacter(text, begin);
-        if (!isSpace(decodeUtf8(text.substr(previous))))
+        if (!isWhiteSpace(decodeUtf8(text.substr(previous))))
           break;
         begin = previous;
       }
     if (token->rstrip)
-      while (end < text.size() && isSpace(decodeUtf8(text.substr(end))))
+      while (end < text.size() && isWhiteSpace(decodeUtf8(text.substr(end))))
         end += utf8Length(text[end]);
     if (open < begin)
       segments.push_back({{open, begin}, -1});

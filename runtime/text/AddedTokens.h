@@ -37,9 +37,11 @@ struct PlainRanges {
 
 class AddedTokens {
 public:
-  // `tokens` must be sorted by content, without doubles; the contents must
-  // outlive this object.
-  static Result<AddedTokens> create(std::vector<AddedToken> tokens);
+  // `tokens` must be sorted by content, without doubles; `wordRanges` holds the
+  // first and the last of each range of word characters, for singleWord. The
+  // contents and the ranges must outlive this object.
+  static Result<AddedTokens> create(std::vector<AddedToken> tokens,
+                                    std::span<const uint32_t> wordRanges = {});
 
   bool empty() const { return tokens_.empty(); }
 
@@ -53,8 +55,11 @@ private:
   static bool isBarred(const AddedToken &token, bool barAll);
   const AddedToken *longestAt(std::string_view text, size_t at,
                               const PlainRanges &plain) const;
+  bool isWord(std::string_view text, size_t at) const;
+  bool standsInWord(std::string_view text, size_t begin, size_t end) const;
 
   std::vector<AddedToken> tokens_;
+  std::span<const uint32_t> wordRanges_;
   // Tokens that begin with byte b: [first_[b], first_[b + 1]).
   std::array<uint32_t, 257> first_{};
 };

@@ -1,7 +1,6 @@
-// 1. Cut the piece into words where no merge can cross (wordStart).
-// 2. Answer a word from the cache, or whole from the vocabulary (ignoreMerges).
-// 3. Spell it in starting ids: bytes, or characters with byte fallback.
-// 4. Merge: short words by scanning for the best pair, long ones by a heap over
+// 1. Answer a word whole from the vocabulary (ignoreMerges).
+// 2. Spell it in starting ids: bytes, or characters with byte fallback.
+// 3. Merge: short words by scanning for the best pair, long ones by a heap over
 //    a linked list, so that a hostile megabyte stays O(n log n).
 #include "runtime/text/BytePairEncoder.h"
 
@@ -18,15 +17,6 @@ constexpr uint32_t NoMerge = std::numeric_limits<uint32_t>::max();
 
 } // namespace
 
-int32_t BytePairEncoder::find(std::string_view bytes) const {
-  size_t mask = tables_.vocabSlots.size() - 1;
-  for (size_t slot = hashBytes(bytes) & mask;; slot = (slot + 1) & mask) {
-    int32_t id = tables_.vocabSlots[slot];
-    if (id < 0 || tables_.bytesOf(id) == bytes)
-      return id;
-  }
-}
-
 const MergeSlot *BytePairEncoder::findMerge(int32_t left, int32_t right) const {
   size_t mask = tables_.mergeSlots.size() - 1;
   for (size_t slot = hashMerge(left, right) & mask;; slot = (slot + 1) & mask) {
@@ -38,96 +28,62 @@ const MergeSlot *BytePairEncoder::findMerge(int32_t left, int32_t right) const {
   }
 }
 
-void BytePairEncoder::encode(std::string_view piece, BytePairScratch &scratch,
-                             std::vector<int32_t> &out) const {
-  std::string_view mark = tables_.wordStart;
-  if (mark.empty() || tables_.ignoreMerges)
-    return encodeWord(piece, scratch, out);
-  // A word is a run of marks and what follows up to the next mark.
-  size_t begin = 0;
-  while (begin < piece.size()) {
-    size_t at = begin;
-    while (piece.substr(at).starts_with(mark))
-      at += mark.size();
-    size_t end = std::min(piece.find(mark, at), piece.size());
-    encodeWord(piece.substr(begin, end - begin), scratch, out);
-    begin = end;
-  }
-}
-
-void BytePairEncoder::encodeWord(std::string_view word,
-                                 BytePairScratch &scratch,
-                                 std::vector<int32_t> &out) const {
-  using CachedWord = BytePairScratch::CachedWord;
-  if (word.empty())
-    return;
-  CachedWord *entry = nullptr;
-  uint64_t hash = 0;
-  if (word.size() <= sizeof CachedWord::bytes) {
-    hash = hashBytes(word);
-    entry = &scratch.cache_[(hash >> 32) & (BytePairScratch::CacheSize - 1)];
-    if (entry->hash == hash && entry->numBytes == word.size() &&
-        std::memcmp(entry->bytes, word.data(), word.size()) == 0) {
-      out.insert(out.end(), entry->ids, entry->ids + entry->numIds);
-      return;
-    }
-  }
-  std::vector<int32_t> &ids = scratch.ids_;
+void BytePairEncoder::encode(std::string_view word, BytePairScratch &scratch,
+                             std::vector<int32_t> &ids) const {
   ids.clear();
-  int32_t whole = tables_.ignoreMerges ? find(word) : -1;
+  int32_t whole = tables_.ignoreMerges ? tables_.find(word) : -1;
   if (whole >= 0) {
     ids.push_back(whole);
-  } else {
-    startingIds(word, ids);
-    if (ids.size() <= ShortWord)
-      mergeShort(ids);
-    else
-      mergeLong(scratch);
+    return;
   }
-  out.insert(out.end(), ids.begin(), ids.end());
-  if (entry && ids.size() <= std::size(entry->ids)) {
-    entry->hash = hash;
-    entry->numBytes = static_cast<uint8_t>(word.size());
-    entry->numIds = static_cast<uint8_t>(ids.size());
-    std::memcpy(entry->bytes, word.data(), word.size());
-    std::copy(ids.begin(), ids.end(), entry->ids);
-  }
+  startingIds(word, scratch, ids);
+  if (ids.size() <= ShortWord)
+    mergeShort(ids);
+  else
+    mergeLong(scratch, ids);
 }
 
 void BytePairEncoder::startingIds(std::string_view word,
+                                  BytePairScratch &scratch,
                                   std::vector<int32_t> &ids) const {
-  bool unknownOpen = false;
-  auto unknown = [&] {
-    if (tables_.unknownId >= 0 && !(unknownOpen && tables_.fuseUnknown))
+  bool plain = tables_.continuingPrefix.empty() && tables_.wordSuffix.empty();
+  bool unknownOpen = false; // an unknown token that is not in ids yet
+  for (size_t i = 0; i < word.size();) {
+    size_t length = tables_.byteLevel ? 1 : utf8Length(word[i]);
+    std::string_view character = word.substr(i, length);
+    int32_t id;
+    if (!plain) {
+      std::string &spelling = scratch.spelling_;
+      spelling.clear();
+      if (i > 0)
+        spelling += tables_.continuingPrefix;
+      spelling += character;
+      if (i + length == word.size())
+        spelling += tables_.wordSuffix;
+      character = spelling;
+    }
+    id = plain && tables_.byteLevel
+             ? tables_.byteIds[static_cast<uint8_t>(character[0])]
+             : tables_.find(character);
+    i += length;
+    if (id >= 0) {
+      if (unknownOpen)
+        ids.push_back(tables_.unknownId);
+      unknownOpen = false;
+      ids.push_back(id);
+      continue;
+    }
+    // As Hugging Face's: bytes go before an unknown token that is still open.
+    if (!tables_.byteLevel && tables_.spellInBytes(character, ids))
+      continue;
+    if (tables_.unknownId < 0)
+      continue;
+    if (unknownOpen && !tables_.fuseUnknown)
       ids.push_back(tables_.unknownId);
     unknownOpen = true;
-  };
-  auto known = [&](int32_t id) {
-    ids.push_back(id);
-    unknownOpen = false;
-  };
-  for (size_t i = 0; i < word.size();) {
-    if (tables_.byteLevel) {
-      int32_t id = tables_.byteIds[static_cast<uint8_t>(word[i++])];
-      id >= 0 ? known(id) : unknown();
-      continue;
-    }
-    std::string_view character = word.substr(i, utf8Length(word[i]));
-    i += character.size();
-    if (int32_t id = find(character); id >= 0) {
-      known(id);
-      continue;
-    }
-    bool spelled = !tables_.byteIds.empty() &&
-                   std::all_of(character.begin(), character.end(), [&](char b) {
-                     return tables_.byteIds[static_cast<uint8_t>(b)] >= 0;
-                   });
-    if (spelled)
-      for (char b : character)
-        known(tables_.byteIds[static_cast<uint8_t>(b)]);
-    else
-      unknown();
   }
+  if (unknownOpen)
+    ids.push_back(tables_.unknownId);
 }
 
 void BytePairEncoder::mergeShort(std::vector<int32_t> &ids) const {
@@ -159,9 +115,9 @@ void BytePairEncoder::mergeShort(std::vector<int32_t> &ids) const {
   ids.resize(n);
 }
 
-void BytePairEncoder::mergeLong(BytePairScratch &scratch) const {
+void BytePairEncoder::mergeLong(BytePairScratch &scratch,
+                                std::vector<int32_t> &ids) const {
   using Candidate = BytePairScratch::Candidate;
-  std::vector<int32_t> &ids = scratch.ids_;
   auto &symbols = scratch.symbols_;
   auto &heap = scratch.heap_;
   int32_t n = static_cast<int32_t>(ids.size());

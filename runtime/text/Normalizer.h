@@ -3,9 +3,13 @@
 #pragma once
 
 #include "runtime/support/Status.h"
+#include "runtime/text/CharacterTable.h"
 #include "runtime/text/SplitRegex.h"
+#include "runtime/text/Trie.h"
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,16 +22,40 @@ enum class NormalizerKind {
   Nfd,
   Nfkc,
   Nfkd,
-  Lowercase,
   Prepend,
   ReplaceString,
   ReplaceRegex,
+  MapCharacters,
+  Strip,
+  Precompiled,
+  SpellBytes,
+  MarkSpaces,
+};
+
+enum NormalizerOption : uint32_t {
+  StripLeft = 1,
+  StripRight = 2,
+  // Precompiled: a whole grapheme at once, by the shortest key that begins it,
+  // as Hugging Face's library does; else the longest key at each place.
+  WholeGraphemes = 1,
+  // MarkSpaces
+  DummyPrefix = 1,       // a mark before the text
+  RemoveExtraSpaces = 2, // at the ends, and all but one of a run
+  PrefixAtEnd = 4,       // the mark of DummyPrefix goes behind the text
+  // Prepend, MarkSpaces: only where the whole input begins
+  PrefixOnce = 8,
 };
 
 struct NormalizerStep {
   NormalizerKind kind;
-  std::string pattern; // Replace*
-  std::string content; // Prepend, Replace*
+  std::string pattern = {}; // Replace*
+  std::string content = {}; // Prepend, Replace*
+  uint32_t options = 0;
+  CharacterTable characters = {};         // MapCharacters
+  std::span<const TrieNode> trie = {};    // Precompiled
+  std::vector<std::string> texts = {};    // MapCharacters, Precompiled
+  std::span<const uint32_t> apart = {};   // Unicode forms
+  std::shared_ptr<const void> owner = {}; // of what the views look into, if any
 };
 
 class Normalizer {
@@ -36,16 +64,24 @@ public:
 
   bool isIdentity() const { return steps_.empty(); }
 
-  // Rewrites `text`, which is valid UTF-8. `continued` says that the text goes
-  // on from text already normalised, so that nothing is prepended.
+  // Where the text lies in the input.
+  enum class Place {
+    Start,     // at its start
+    Later,     // behind an added token
+    Continued, // it goes on from text already normalised: nothing is prepended
+  };
+
+  // Rewrites `text`, which is valid UTF-8.
   Status apply(std::string &text, RegexScratch &scratch,
-               bool continued = false) const;
+               Place place = Place::Start) const;
 
 private:
   struct Step {
     NormalizerStep what;
     std::optional<SplitRegex> regex;
   };
+  static Status check(const NormalizerStep &step);
+
   std::vector<Step> steps_;
 };
 

@@ -2,6 +2,7 @@
 // own to the step: a lookahead does not see past its end.
 #include "runtime/text/PreTokenizer.h"
 
+#include "runtime/text/ByteAlphabet.h"
 #include "runtime/text/Utf8.h"
 
 #include <utility>
@@ -70,6 +71,44 @@ void cut(TextRange piece, const std::vector<TextRange> &matches,
     add(out, open, piece.end);
 }
 
+// Cuts `piece` of `text` where the class of its characters says.
+void cutByClass(std::string_view text, TextRange piece,
+                const PreTokenizerStep &step, std::vector<TextRange> &out) {
+  size_t open = piece.begin; // start of a run of a joining class ...
+  uint16_t openClass = 0;
+  bool isOpen = false; // ... if there is one
+  auto close = [&](size_t end) {
+    if (isOpen)
+      add(out, open, end);
+    isOpen = false;
+  };
+  for (size_t i = piece.begin; i < piece.end;) {
+    uint16_t characterClass = step.characters[decodeUtf8(text.substr(i))];
+    size_t next = i + utf8Length(text[i]);
+    switch (step.classes[characterClass]) {
+    case ClassKind::Join:
+      if (isOpen && openClass == characterClass)
+        break;
+      close(i);
+      open = i;
+      openClass = characterClass;
+      isOpen = true;
+      break;
+    case ClassKind::Single:
+      close(i);
+      add(out, i, next);
+      break;
+    case ClassKind::Drop:
+      close(i);
+      break;
+    case ClassKind::Neutral:
+      break;
+    }
+    i = next;
+  }
+  close(piece.end);
+}
+
 } // namespace
 
 Result<PreTokenizer> PreTokenizer::create(std::vector<PreTokenizerStep> steps) {
@@ -87,9 +126,46 @@ Result<PreTokenizer> PreTokenizer::create(std::vector<PreTokenizerStep> steps) {
          findInvalidUtf8(step.what.replacement) != std::string_view::npos))
       return Status::invalid("pre-tokenizer: Metaspace needs a replacement "
                              "character in valid UTF-8");
+    if (step.what.kind == PreTokenizerKind::Classes)
+      INGOT_RETURN_IF_ERROR(
+          step.what.characters.verify(step.what.classes.size()));
     preTokenizer.steps_.push_back(std::move(step));
   }
   return preTokenizer;
+}
+
+// The steps that write the pieces anew.
+void PreTokenizer::rewrite(const PreTokenizerStep &step, bool atStart,
+                           Pieces &pieces) {
+  std::string &out = pieces.nextBuffer;
+  out.clear();
+  for (TextRange piece : pieces.ranges) {
+    std::string_view view =
+        pieces.text.substr(piece.begin, piece.end - piece.begin);
+    size_t begin = out.size();
+    if (step.kind == PreTokenizerKind::PrefixSpace) {
+      if (view.front() != ' ')
+        out.push_back(' ');
+      out.append(view);
+    } else if (step.kind == PreTokenizerKind::SpellBytes) {
+      out += bytesToAlphabet(view);
+    } else {
+      const std::string &mark = step.replacement;
+      bool first = atStart && piece.begin == 0;
+      bool prepend = step.prependScheme == PrependScheme::Always ||
+                     (step.prependScheme == PrependScheme::First && first);
+      if (prepend && view.front() != ' ' && !view.starts_with(mark))
+        out.append(mark);
+      for (char c : view)
+        if (c == ' ')
+          out.append(mark);
+        else
+          out.push_back(c);
+    }
+    add(pieces.nextRanges, begin, out.size());
+  }
+  std::swap(pieces.buffer, out);
+  pieces.text = pieces.buffer;
 }
 
 Status PreTokenizer::split(std::string_view text, bool atStart,
@@ -99,7 +175,8 @@ Status PreTokenizer::split(std::string_view text, bool atStart,
   add(pieces.ranges, 0, text.size());
   for (const Step &step : steps_) {
     pieces.nextRanges.clear();
-    if (step.what.kind == PreTokenizerKind::Split) {
+    switch (step.what.kind) {
+    case PreTokenizerKind::Split:
       for (TextRange piece : pieces.ranges) {
         INGOT_RETURN_IF_ERROR(step.regex->findAll(
             pieces.text.substr(piece.begin, piece.end - piece.begin), scratch,
@@ -107,38 +184,23 @@ Status PreTokenizer::split(std::string_view text, bool atStart,
         cut(piece, pieces.matches, step.what.behavior, step.what.invert,
             pieces.nextRanges);
       }
-      std::swap(pieces.ranges, pieces.nextRanges);
-      continue;
+      break;
+    case PreTokenizerKind::Classes:
+      for (TextRange piece : pieces.ranges)
+        cutByClass(pieces.text, piece, step.what, pieces.nextRanges);
+      break;
+    case PreTokenizerKind::PrefixSpace:
+    case PreTokenizerKind::Metaspace:
+    case PreTokenizerKind::SpellBytes: {
+      // Text that an earlier step dropped is not there to tell where the input
+      // begins.
+      bool keptStart = !pieces.ranges.empty() && pieces.ranges[0].begin == 0;
+      rewrite(step.what, atStart, pieces);
+      atStart &= keptStart;
+      break;
     }
-    // The rewriting steps.
-    pieces.nextBuffer.clear();
-    for (TextRange piece : pieces.ranges) {
-      std::string_view view =
-          pieces.text.substr(piece.begin, piece.end - piece.begin);
-      size_t begin = pieces.nextBuffer.size();
-      if (step.what.kind == PreTokenizerKind::PrefixSpace) {
-        if (view.front() != ' ')
-          pieces.nextBuffer.push_back(' ');
-        pieces.nextBuffer.append(view);
-      } else {
-        const std::string &mark = step.what.replacement;
-        bool first = atStart && piece.begin == 0;
-        bool prepend =
-            step.what.prependScheme == PrependScheme::Always ||
-            (step.what.prependScheme == PrependScheme::First && first);
-        if (prepend && view.front() != ' ' && !view.starts_with(mark))
-          pieces.nextBuffer.append(mark);
-        for (char c : view)
-          if (c == ' ')
-            pieces.nextBuffer.append(mark);
-          else
-            pieces.nextBuffer.push_back(c);
-      }
-      add(pieces.nextRanges, begin, pieces.nextBuffer.size());
     }
-    std::swap(pieces.buffer, pieces.nextBuffer);
     std::swap(pieces.ranges, pieces.nextRanges);
-    pieces.text = pieces.buffer;
   }
   return Status::ok();
 }

@@ -4,8 +4,10 @@
 #pragma once
 
 #include "runtime/support/Status.h"
+#include "runtime/text/CharacterTable.h"
 #include "runtime/text/SplitRegex.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +23,15 @@ enum class SplitBehavior {
   MergedWithNext,
   Contiguous,
 };
-enum class PreTokenizerKind { Split, PrefixSpace, Metaspace };
+enum class PreTokenizerKind {
+  Split,
+  PrefixSpace,
+  Metaspace,
+  Classes,
+  SpellBytes,
+};
 enum class PrependScheme { Never, First, Always };
+enum class ClassKind : uint8_t { Join, Single, Drop, Neutral };
 
 struct PreTokenizerStep {
   PreTokenizerKind kind;
@@ -31,6 +40,10 @@ struct PreTokenizerStep {
   bool invert = false;                                // Split
   std::string replacement = {};                       // Metaspace
   PrependScheme prependScheme = PrependScheme::Never; // Metaspace
+  CharacterTable characters = {};                     // Classes
+  std::vector<ClassKind> classes = {};                // Classes
+  std::shared_ptr<const void> owner =
+      {}; // of what characters looks into, if any
 };
 
 // The pieces of one text: ranges of `text`, none empty, left to right.
@@ -56,6 +69,9 @@ private:
     PreTokenizerStep what;
     std::optional<SplitRegex> regex;
   };
+  static void rewrite(const PreTokenizerStep &step, bool atStart,
+                      Pieces &pieces);
+
   std::vector<Step> steps_;
 };
 

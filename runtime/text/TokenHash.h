@@ -14,7 +14,7 @@ namespace ingot {
 static_assert(std::endian::native == std::endian::little,
               "compiled tokenizer tables are little endian");
 
-inline constexpr uint32_t TokenizerVersion = 1;
+inline constexpr uint32_t TokenizerVersion = 2;
 
 // More ids than any published vocabulary by far; bounds every allocation.
 inline constexpr uint32_t MaxVocabSize = 1u << 22;

@@ -2,6 +2,7 @@
 
 #include "runtime/text/ByteAlphabet.h"
 #include "runtime/text/IncrementalDetokenizer.h"
+#include "runtime/text/PieceEncoder.h"
 #include "runtime/text/TokenizerTables.h"
 #include "runtime/text/Utf8.h"
 
@@ -14,7 +15,7 @@ namespace ingot {
 // What one encode call needs; lent from a pool so that caches stay warm.
 struct EncodeScratch {
   RegexScratch regex;
-  BytePairScratch pairs;
+  PieceScratch model;
   Pieces pieces;
   std::string normalized;
   std::vector<AddedTokenSegment> rawSegments, segments;
@@ -22,8 +23,11 @@ struct EncodeScratch {
 };
 
 struct Tokenizer::Impl {
+  explicit Impl(TokenizerTables verified)
+      : tables(std::move(verified)), encoder(tables.model) {}
+
   TokenizerTables tables;
-  BytePairEncoder encoder;
+  PieceEncoder encoder; // refers to tables
   Normalizer normalizer;
   PreTokenizer preTokenizer;
   AddedTokens addedRaw, addedNormalized;
@@ -33,11 +37,6 @@ struct Tokenizer::Impl {
 
   bool valid(int32_t id) const {
     return id >= 0 && static_cast<uint32_t>(id) < tables.vocabSize;
-  }
-  std::string_view decodeBytes(int32_t id) const {
-    uint32_t begin = tables.decodeOffsets[static_cast<size_t>(id)];
-    uint32_t end = tables.decodeOffsets[static_cast<size_t>(id) + 1];
-    return tables.decodeBytes.substr(begin, end - begin);
   }
 
   Status encodeText(std::string_view text, const EncodeOptions &options,
@@ -86,10 +85,10 @@ Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::open(std::span<const uint8_t> bytes) {
-  auto impl = std::make_unique<Impl>();
-  INGOT_ASSIGN_OR_RETURN(impl->tables, verifyTokenizerTables(bytes));
+  INGOT_ASSIGN_OR_RETURN(TokenizerTables verified,
+                         verifyTokenizerTables(bytes));
+  auto impl = std::make_unique<Impl>(std::move(verified));
   TokenizerTables &tables = impl->tables;
-  impl->encoder = BytePairEncoder(tables.pairs);
   const std::string context = "tokenizer tables";
   auto normalizer = Normalizer::create(std::move(tables.normalizer));
   if (!normalizer)
@@ -99,11 +98,12 @@ Result<Tokenizer> Tokenizer::open(std::span<const uint8_t> bytes) {
   if (!preTokenizer)
     return preTokenizer.status().withContext(context);
   impl->preTokenizer = std::move(preTokenizer).value();
-  auto raw = AddedTokens::create(std::move(tables.addedRaw));
+  auto raw = AddedTokens::create(std::move(tables.addedRaw), tables.wordRanges);
   if (!raw)
     return raw.status().withContext(context);
   impl->addedRaw = std::move(raw).value();
-  auto normalized = AddedTokens::create(std::move(tables.addedNormalized));
+  auto normalized =
+      AddedTokens::create(std::move(tables.addedNormalized), tables.wordRanges);
   if (!normalized)
     return normalized.status().withContext(context);
   impl->addedNormalized = std::move(normalized).value();
@@ -163,7 +163,10 @@ Status Tokenizer::Impl::encodeBetween(std::string_view text, TextRange range,
   std::string_view view = text.substr(range.begin, range.end - range.begin);
   if (!normalizer.isIdentity()) {
     scratch.normalized.assign(view);
-    INGOT_RETURN_IF_ERROR(normalizer.apply(scratch.normalized, scratch.regex));
+    INGOT_RETURN_IF_ERROR(normalizer.apply(scratch.normalized, scratch.regex,
+                                           range.begin == 0
+                                               ? Normalizer::Place::Start
+                                               : Normalizer::Place::Later));
     view = scratch.normalized;
   }
   auto encodePlain = [&](TextRange part) -> Status {
@@ -171,10 +174,14 @@ Status Tokenizer::Impl::encodeBetween(std::string_view text, TextRange range,
     INGOT_RETURN_IF_ERROR(
         preTokenizer.split(view.substr(part.begin, part.end - part.begin),
                            atStart, scratch.regex, scratch.pieces));
-    for (TextRange piece : scratch.pieces.ranges)
-      encoder.encode(
-          scratch.pieces.text.substr(piece.begin, piece.end - piece.begin),
-          scratch.pairs, out);
+    for (TextRange piece : scratch.pieces.ranges) {
+      std::string_view word =
+          scratch.pieces.text.substr(piece.begin, piece.end - piece.begin);
+      if (!encoder.encode(word, scratch.model, out))
+        return Status::invalid(
+            "text to encode: \"" + std::string(word.substr(0, 64)) +
+            "\" is not in the vocabulary, which has no unknown token");
+    }
     return Status::ok();
   };
   if (addedNormalized.empty())
@@ -211,7 +218,10 @@ Status Tokenizer::Impl::mapPlainRanges(std::string_view text, TextRange range,
   auto measureTo = [&](size_t end) -> Status {
     part.assign(text.substr(at, end - at));
     INGOT_RETURN_IF_ERROR(
-        normalizer.apply(part, scratch.regex, at != range.begin));
+        normalizer.apply(part, scratch.regex,
+                         at != range.begin  ? Normalizer::Place::Continued
+                         : range.begin == 0 ? Normalizer::Place::Start
+                                            : Normalizer::Place::Later));
     at = end;
     mapped += part.size();
     return Status::ok();
@@ -262,32 +272,16 @@ Result<std::string_view> Tokenizer::tokenBytes(int32_t id) const {
     return Status::invalid("token id " + std::to_string(id) +
                            ": expected 0 to " +
                            std::to_string(vocabSize() - 1));
-  return impl_->decodeBytes(id);
-}
-
-std::string Tokenizer::firstTokenBytes(int32_t id) const {
-  std::string_view erase = impl_->tables.eraseInFirst;
-  if (erase.empty())
-    return std::string(impl_->decodeBytes(id));
-  if (impl_->tables.tokenFlags[static_cast<size_t>(id)] & TokenByte)
-    return std::string(impl_->decodeBytes(id));
-  std::string_view spelling = impl_->tables.pairs.bytesOf(id);
-  std::string kept;
-  for (size_t at = 0; at < spelling.size();) {
-    size_t end = std::min(spelling.find(erase, at), spelling.size());
-    kept.append(spelling.substr(at, end - at));
-    at = end + erase.size();
-  }
-  return kept;
+  return impl_->tables.decoded[id];
 }
 
 Result<std::string> Tokenizer::spelling(int32_t id) const {
   if (isMissing(id))
     return Status::invalid("token id " + std::to_string(id) +
                            ": the vocabulary has no such token");
-  std::string_view bytes = impl_->tables.pairs.bytesOf(id);
+  std::string_view bytes = impl_->tables.model.bytesOf(id);
   bool isInAlphabet =
-      impl_->tables.pairs.byteLevel &&
+      impl_->tables.model.byteLevel &&
       !(impl_->tables.tokenFlags[static_cast<size_t>(id)] & TokenLiteral);
   return isInAlphabet ? bytesToAlphabet(bytes) : std::string(bytes);
 }
@@ -297,18 +291,18 @@ std::optional<int32_t> Tokenizer::idOf(std::string_view token) const {
   if (const AddedToken *added = impl_->addedRaw.lookUp(token))
     return added->id;
   std::optional<std::string> bytes;
-  if (!tables.pairs.byteLevel)
+  if (!tables.model.byteLevel)
     bytes = std::string(token);
   else
     bytes = alphabetToBytes(token);
   if (bytes)
-    if (int32_t id = impl_->encoder.find(*bytes); id >= 0)
+    if (int32_t id = tables.model.find(*bytes); id >= 0)
       return id;
   // The few that the model cannot reach are not in its hash table.
   constexpr uint8_t apart = TokenSpecial | TokenAdded | TokenLiteral;
   for (uint32_t id = 0; id < tables.vocabSize; ++id)
     if ((tables.tokenFlags[id] & apart) &&
-        tables.pairs.bytesOf(static_cast<int32_t>(id)) == token)
+        tables.model.bytesOf(static_cast<int32_t>(id)) == token)
       return static_cast<int32_t>(id);
   return std::nullopt;
 }
@@ -333,7 +327,7 @@ std::optional<int32_t> Tokenizer::padId() const {
   return optionalId(impl_->tables.padId);
 }
 std::optional<int32_t> Tokenizer::unknownId() const {
-  return optionalId(impl_->tables.pairs.unknownId);
+  return optionalId(impl_->tables.model.unknownId);
 }
 std::span<const int32_t> Tokenizer::endIds() const {
   return impl_->tables.endIds;
@@ -344,8 +338,16 @@ std::span<const int32_t> Tokenizer::prefixIds() const {
 std::span<const int32_t> Tokenizer::suffixIds() const {
   return impl_->tables.suffixIds;
 }
-Tokenizer::StripRule Tokenizer::stripRule() const {
-  return {impl_->tables.stripText, impl_->tables.stripCount};
+bool Tokenizer::repeatsPrefix(std::span<const int32_t> ids) const {
+  std::span<const int32_t> prefix = prefixIds();
+  return !prefix.empty() && ids.size() >= 2 * prefix.size() &&
+         std::ranges::equal(prefix, ids.first(prefix.size())) &&
+         std::ranges::equal(prefix, ids.subspan(prefix.size(), prefix.size()));
+}
+DecodeRules Tokenizer::decodeRules() const {
+  const TokenizerTables &tables = impl_->tables;
+  return {tables.decodedFirst, tables.decodedLast, tables.dropRepeats,
+          tables.stripText,    tables.stripCount,  tables.stripEndCount};
 }
 
 } // namespace ingot

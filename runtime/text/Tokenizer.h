@@ -23,6 +23,8 @@
 
 namespace ingot {
 
+struct DecodeRules;
+
 struct EncodeOptions {
   // Put the ids of the template (such as BOS) around the text. A rendered chat
   // prompt writes its own: encode it with false.
@@ -81,13 +83,12 @@ public:
   std::span<const int32_t> prefixIds() const;
   std::span<const int32_t> suffixIds() const;
 
-  // For IncrementalDetokenizer: what goes at the start of decoded text.
-  struct StripRule {
-    std::string_view text;
-    uint32_t count = 0;
-  };
-  StripRule stripRule() const;
-  std::string firstTokenBytes(int32_t id) const; // of a valid id
+  // Whether ids begin with those of prefixIds twice: a text that already began
+  // with them was encoded as if it did not.
+  bool repeatsPrefix(std::span<const int32_t> ids) const;
+
+  // For IncrementalDetokenizer: what decoding does beyond joining tokenBytes.
+  DecodeRules decodeRules() const;
 
 private:
   struct Impl;

@@ -17,12 +17,23 @@ template <typename Mine, typename Stored>
 constexpr bool same(Mine mine, Stored stored) {
   return static_cast<int>(mine) == static_cast<int>(stored);
 }
+static_assert(sizeof(TrieNode) == sizeof(tables::TrieNode) &&
+              sizeof(TrieNode) == 12);
+static_assert(same(ModelKind::BytePair, tables::ModelKind::BytePair) &&
+              same(ModelKind::WordLevel, tables::ModelKind::MAX));
+static_assert(same(ClassKind::Join, tables::ClassKind::Join) &&
+              same(ClassKind::Drop, tables::ClassKind::Drop) &&
+              same(ClassKind::Neutral, tables::ClassKind::MAX));
 static_assert(same(NormalizerKind::Nfc, tables::NormalizerKind::Nfc) &&
-              same(NormalizerKind::Lowercase,
-                   tables::NormalizerKind::Lowercase) &&
-              same(NormalizerKind::ReplaceRegex, tables::NormalizerKind::MAX));
+              same(NormalizerKind::Nfkd, tables::NormalizerKind::Nfkd) &&
+              same(NormalizerKind::ReplaceRegex,
+                   tables::NormalizerKind::ReplaceRegex) &&
+              same(NormalizerKind::MarkSpaces, tables::NormalizerKind::MAX));
 static_assert(same(PreTokenizerKind::Split, tables::PreTokenizerKind::Split) &&
-              same(PreTokenizerKind::Metaspace, tables::PreTokenizerKind::MAX));
+              same(PreTokenizerKind::Metaspace,
+                   tables::PreTokenizerKind::Metaspace) &&
+              same(PreTokenizerKind::SpellBytes,
+                   tables::PreTokenizerKind::MAX));
 static_assert(same(SplitBehavior::Removed, tables::SplitBehavior::Removed) &&
               same(SplitBehavior::MergedWithNext,
                    tables::SplitBehavior::MergedWithNext) &&
@@ -46,6 +57,19 @@ std::string_view viewOf(const flatbuffers::Vector<uint8_t> *bytes) {
   return bytes ? std::string_view(reinterpret_cast<const char *>(bytes->Data()),
                                   bytes->size())
                : std::string_view();
+}
+
+std::span<const TrieNode>
+nodesOf(const flatbuffers::Vector<const tables::TrieNode *> *stored) {
+  if (!stored)
+    return {};
+  return {reinterpret_cast<const TrieNode *>(stored->Data()), stored->size()};
+}
+
+CharacterTable tableOf(const tables::CharacterTable *stored) {
+  if (!stored)
+    return {};
+  return {spanOf(stored->blocks()), spanOf(stored->entries())};
 }
 
 Status bad(const std::string &what) {
@@ -99,32 +123,47 @@ private:
     if (out_.vocabSize == 0 || out_.vocabSize > MaxVocabSize)
       return bad("vocabSize " + std::to_string(out_.vocabSize) +
                  ", expected 1 to " + std::to_string(MaxVocabSize));
-    out_.pairs.tokenOffsets = spanOf(root_.tokenOffsets());
-    out_.pairs.tokenBytes = viewOf(root_.tokenBytes());
-    INGOT_RETURN_IF_ERROR(offsets(out_.pairs.tokenOffsets,
-                                  out_.pairs.tokenBytes.size(), "tokenBytes"));
-    out_.decodeOffsets = out_.pairs.tokenOffsets;
-    out_.decodeBytes = out_.pairs.tokenBytes;
-    if (root_.decodeOffsets()) {
-      out_.decodeOffsets = spanOf(root_.decodeOffsets());
-      out_.decodeBytes = viewOf(root_.decodeBytes());
-      INGOT_RETURN_IF_ERROR(
-          offsets(out_.decodeOffsets, out_.decodeBytes.size(), "decodeBytes"));
-    }
+    ModelTables &model = out_.model;
+    model.tokenOffsets = spanOf(root_.tokenOffsets());
+    model.tokenBytes = viewOf(root_.tokenBytes());
+    INGOT_RETURN_IF_ERROR(
+        offsets(model.tokenOffsets, model.tokenBytes.size(), "tokenBytes"));
+    out_.decoded = {model.tokenOffsets, model.tokenBytes};
+    auto texts = [&](const auto *stored, const auto *bytes, const char *what,
+                     TokenTexts &out) -> Status {
+      if (!stored)
+        return Status::ok();
+      out = {spanOf(stored), viewOf(bytes)};
+      return offsets(out.offsets, out.bytes.size(), what);
+    };
+    INGOT_RETURN_IF_ERROR(texts(root_.decodeOffsets(), root_.decodeBytes(),
+                                "decodeBytes", out_.decoded));
+    INGOT_RETURN_IF_ERROR(texts(root_.firstOffsets(), root_.firstBytes(),
+                                "firstBytes", out_.decodedFirst));
+    INGOT_RETURN_IF_ERROR(texts(root_.lastOffsets(), root_.lastBytes(),
+                                "lastBytes", out_.decodedLast));
+    if (!out_.decodedFirst.empty() && !out_.decodedLast.empty())
+      return bad("both firstBytes and lastBytes");
+    out_.dropRepeats = root_.dropRepeats();
     out_.tokenFlags = spanOf(root_.tokenFlags());
     if (out_.tokenFlags.size() != out_.vocabSize)
       return bad("tokenFlags: " + std::to_string(out_.tokenFlags.size()) +
                  " flags for " + std::to_string(out_.vocabSize) + " tokens");
     out_.stripText = viewOf(root_.stripText());
     out_.stripCount = root_.stripCount();
-    if (out_.stripCount > 0 && out_.stripText.empty())
+    out_.stripEndCount = root_.stripEndCount();
+    if ((out_.stripCount > 0 || out_.stripEndCount > 0) &&
+        out_.stripText.empty())
       return bad("stripText is empty");
-    out_.eraseInFirst = viewOf(root_.eraseInFirst());
+    if (out_.stripEndCount > 0 &&
+        (findInvalidUtf8(out_.stripText) != std::string_view::npos ||
+         utf8Length(out_.stripText[0]) != out_.stripText.size()))
+      return bad("stripText: expected one character to strip at the end");
     return Status::ok();
   }
 
   Status model() {
-    BytePairTables &pairs = out_.pairs;
+    ModelTables &pairs = out_.model;
     pairs.byteLevel = root_.byteLevel();
     pairs.ignoreMerges = root_.ignoreMerges();
     pairs.fuseUnknown = root_.fuseUnknown();
@@ -167,6 +206,30 @@ private:
     }
     if (!someEmpty)
       return bad("mergeSlots: no slot is empty");
+    return otherModels();
+  }
+
+  Status otherModels() {
+    ModelTables &model = out_.model;
+    if (root_.model() > tables::ModelKind::MAX)
+      return bad("unknown model kind " + std::to_string(int(root_.model())));
+    model.kind = static_cast<ModelKind>(root_.model());
+    model.continuingPrefix = viewOf(root_.continuingPrefix());
+    model.wordSuffix = viewOf(root_.wordSuffix());
+    model.longestWord = root_.longestWord();
+    model.trie = Trie(nodesOf(root_.trie()));
+    model.scores = spanOf(root_.scores());
+    model.unknownScore = root_.unknownScore();
+    model.singlePrecision = root_.singlePrecision();
+    bool usesTrie =
+        model.kind == ModelKind::Unigram || model.kind == ModelKind::WordPiece;
+    if (usesTrie && model.trie.empty())
+      return bad("trie is empty");
+    INGOT_RETURN_IF_ERROR(model.trie.verify(out_.vocabSize));
+    if (model.kind == ModelKind::Unigram &&
+        model.scores.size() != out_.vocabSize)
+      return bad("scores: " + std::to_string(model.scores.size()) +
+                 " scores for " + std::to_string(out_.vocabSize) + " tokens");
     return Status::ok();
   }
 
@@ -176,9 +239,17 @@ private:
         if (step->kind() > tables::NormalizerKind::MAX)
           return bad("normalizer: unknown step kind " +
                      std::to_string(int(step->kind())));
-        out_.normalizer.push_back({static_cast<NormalizerKind>(step->kind()),
-                                   std::string(viewOf(step->pattern())),
-                                   std::string(viewOf(step->content()))});
+        NormalizerStep out{static_cast<NormalizerKind>(step->kind()),
+                           std::string(viewOf(step->pattern())),
+                           std::string(viewOf(step->content())),
+                           step->options()};
+        out.characters = tableOf(step->characters());
+        out.trie = nodesOf(step->trie());
+        if (const auto *texts = step->texts())
+          for (const flatbuffers::String *text : *texts)
+            out.texts.emplace_back(viewOf(text));
+        out.apart = spanOf(step->apart());
+        out_.normalizer.push_back(std::move(out));
       }
     if (const auto *stored = root_.preTokenizer())
       for (const tables::PreTokenizerStep *step : *stored) {
@@ -189,12 +260,20 @@ private:
                      std::to_string(int(step->kind())) + "/" +
                      std::to_string(int(step->behavior())) + "/" +
                      std::to_string(int(step->prependScheme())));
-        out_.preTokenizer.push_back(
-            {static_cast<PreTokenizerKind>(step->kind()),
-             std::string(viewOf(step->pattern())),
-             static_cast<SplitBehavior>(step->behavior()), step->invert(),
-             std::string(viewOf(step->replacement())),
-             static_cast<PrependScheme>(step->prependScheme())});
+        PreTokenizerStep out{static_cast<PreTokenizerKind>(step->kind()),
+                             std::string(viewOf(step->pattern())),
+                             static_cast<SplitBehavior>(step->behavior()),
+                             step->invert(),
+                             std::string(viewOf(step->replacement())),
+                             static_cast<PrependScheme>(step->prependScheme())};
+        out.characters = tableOf(step->characters());
+        for (uint8_t kind : spanOf(step->classes())) {
+          if (kind > int(tables::ClassKind::MAX))
+            return bad("preTokenizer: unknown class kind " +
+                       std::to_string(int(kind)));
+          out.classes.push_back(static_cast<ClassKind>(kind));
+        }
+        out_.preTokenizer.push_back(std::move(out));
       }
     return Status::ok();
   }
@@ -224,6 +303,7 @@ private:
     INGOT_RETURN_IF_ERROR(ids(root_.prefixIds(), "prefixIds", out_.prefixIds));
     INGOT_RETURN_IF_ERROR(ids(root_.suffixIds(), "suffixIds", out_.suffixIds));
     INGOT_RETURN_IF_ERROR(ids(root_.endIds(), "endIds", out_.endIds));
+    out_.wordRanges = spanOf(root_.wordRanges());
     out_.bosId = root_.bosId();
     out_.eosId = root_.eosId();
     out_.padId = root_.padId();

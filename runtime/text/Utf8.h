@@ -24,6 +24,13 @@ uint32_t decodeUtf8(std::string_view text);
 
 void appendUtf8(std::string &out, uint32_t codePoint);
 
+// Unicode's White_Space.
+inline bool isWhiteSpace(uint32_t c) {
+  return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 ||
+         c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
 // Appends bytes to out with broken sequences replaced. An incomplete but so far
 // valid sequence at the end is not appended: its length is returned.
 size_t appendValidUtf8(std::string &out, std::string_view bytes);

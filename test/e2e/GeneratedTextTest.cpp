@@ -127,3 +127,42 @@ TEST_F(GeneratedTextTest, badMessagesAreNamed) {
   refuse("[{\"content\": \"x\"}]", "\"role\"");
   refuse(std::string(5000, '[').c_str(), "nested deeper");
 }
+
+// A vocabulary whose words begin with a space, which decoding takes from the
+// first word of a text: behind a prompt it stays, as in the decoded whole; the
+// answer of a chat is a text of its own.
+TEST(TextBehindAPrompt, KeepsTheFirstSpace) {
+  const std::string model =
+      INGOT_SHARED_DIR "/data/models/llama-2-tiny-random.gguf";
+  std::string missing = whyNotCompiled(model);
+  if (!missing.empty())
+    GTEST_SKIP() << missing;
+  std::string path = compiledModel(model, "int8");
+  ASSERT_FALSE(path.empty());
+  auto engine = Engine::open(path);
+  ASSERT_TRUE(engine.isOk()) << engine.status().message();
+  const Tokenizer &tokenizer = *(*engine)->tokenizer();
+  int spaces = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    GenerateRequest made;
+    made.prompt = "What say you";
+    made.sampling.temperature = 1;
+    made.sampling.seed = seed;
+    made.maxTokens = 12;
+    made.ignoreEos = true;
+    std::vector<std::int32_t> ids = *(*engine)->promptIds(made);
+    auto result = (*engine)->generate(std::move(made));
+    ASSERT_TRUE(result.isOk()) << result.status().message();
+    std::string before = *tokenizer.decode(ids);
+    std::string alone = *tokenizer.decode(result->outcome.tokens);
+    ids.insert(ids.end(), result->outcome.tokens.begin(),
+               result->outcome.tokens.end());
+    std::string whole = *tokenizer.decode(ids);
+    EXPECT_EQ(result->text, whole.substr(before.size()));
+    if (result->text != alone) {
+      EXPECT_EQ(result->text, " " + alone);
+      ++spaces;
+    }
+  }
+  EXPECT_GT(spaces, 0);
+}

@@ -143,6 +143,13 @@ Status run(const RunFlags &flags) {
     status = chatLoop(*engine, request, options, onResult);
   } else {
     request.prompt = input.prompt;
+    if (engine->tokenizer()) {
+      INGOT_ASSIGN_OR_RETURN(auto ids, engine->promptIds(request));
+      if (engine->tokenizer()->repeatsPrefix(ids))
+        std::fprintf(stderr,
+                     "ingot: note: the prompt begins with the token that the "
+                     "model puts before every prompt, so it is there twice\n");
+    }
     auto result = engine->generate(std::move(request));
     if (!result)
       return result.status();

@@ -15,8 +15,7 @@ const std::map<std::string, const char *> ignoredKeys = {
     {"tokenizer.huggingface.json", "a copy; the ggml keys decide"},
     {"tokenizer.chat_template", "read with the model"},
     {"tokenizer.chat_templates", "the names of those read with the model"},
-    {"tokenizer.ggml.seperator_token_id", "names a token, which nothing adds"},
-    {"tokenizer.ggml.cls_token_id", "names a token, which nothing adds"},
+    {"tokenizer.ggml.token_type_count", "the model's own, of segments"},
     {"tokenizer.ggml.mask_token_id", "names a token, which nothing adds"},
     {"tokenizer.ggml.prefix_token_id", "for infilling, which is not done"},
     {"tokenizer.ggml.suffix_token_id", "for infilling, which is not done"},
@@ -162,10 +161,16 @@ Result<GgufVocabulary> VocabularyReader::read() {
   INGOT_RETURN_IF_ERROR(id("padding_token_id", vocabulary.padId));
   INGOT_RETURN_IF_ERROR(id("eot_token_id", vocabulary.eotId));
   INGOT_RETURN_IF_ERROR(id("eom_token_id", vocabulary.eomId));
+  INGOT_RETURN_IF_ERROR(id("cls_token_id", vocabulary.clsId));
+  INGOT_RETURN_IF_ERROR(id("seperator_token_id", vocabulary.sepId));
   INGOT_RETURN_IF_ERROR(flag("add_bos_token", vocabulary.addBos));
   INGOT_RETURN_IF_ERROR(flag("add_eos_token", vocabulary.addEos));
   INGOT_RETURN_IF_ERROR(flag("add_space_prefix", vocabulary.addSpacePrefix));
-  INGOT_RETURN_IF_ERROR(expectOff("add_sep_token"));
+  // WordPiece models have always put it there, whether the file says so or not.
+  if (vocabulary.model != "bert")
+    INGOT_RETURN_IF_ERROR(expectOff("add_sep_token"));
+  else
+    take("add_sep_token");
   INGOT_RETURN_IF_ERROR(expectOff("remove_extra_whitespaces"));
   INGOT_RETURN_IF_ERROR(checkKeys());
   return vocabulary;

@@ -1,6 +1,7 @@
 #include "compiler/frontend/huggingface/TokenizerFiles.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/tokenizer/TokenizerBuilder.h"
 
 #include <algorithm>
 #include <charconv>
@@ -193,6 +194,10 @@ Result<TokenizerFacts> readTokenizerFiles(const ModelFolder &folder) {
     facts.location.kind = TokenizerLocation::Kind::HuggingFaceJson;
     INGOT_ASSIGN_OR_RETURN(facts.location.path,
                            folder.resolve("tokenizer.json"));
+  } else if (folder.has("tokenizer.model")) {
+    facts.location.kind = TokenizerLocation::Kind::SentencePiece;
+    INGOT_ASSIGN_OR_RETURN(facts.location.path,
+                           folder.resolve("tokenizer.model"));
   }
   INGOT_RETURN_IF_ERROR(readTemplates(folder, config, facts.chatTemplates));
 
@@ -200,7 +205,12 @@ Result<TokenizerFacts> readTokenizerFiles(const ModelFolder &folder) {
   if (!eos)
     return facts;
   facts.eosId = findInDecoder(config, *eos);
-  if (!facts.eosId && !facts.location.path.empty()) {
+  if (!facts.eosId &&
+      facts.location.kind == TokenizerLocation::Kind::SentencePiece) {
+    INGOT_ASSIGN_OR_RETURN(
+        auto model, folder.readText("tokenizer.model", maxTokenizerBytes));
+    INGOT_ASSIGN_OR_RETURN(facts.eosId, findSentencePiece(model, *eos));
+  } else if (!facts.eosId && !facts.location.path.empty()) {
     INGOT_ASSIGN_OR_RETURN(auto tokenizer, readObject(folder, "tokenizer.json",
                                                       maxTokenizerBytes));
     facts.eosId = findInTokenizer(tokenizer, *eos);

@@ -151,6 +151,9 @@ private:
     case TokenizerLocation::Kind::Gguf:
       text(list, "kind", "gguf");
       break;
+    case TokenizerLocation::Kind::SentencePiece:
+      text(list, "kind", "sentencepiece");
+      break;
     }
     if (!from.path.empty())
       text(list, "path", shownPath(from.path));

@@ -1,11 +1,15 @@
 // A GGUF vocabulary, read as llama.cpp reads it.
 //   "gpt2": byte-level BPE; the regexes hang on the name in tokenizer.ggml.pre.
-//   "llama": SentencePiece BPE; two neighbours merge if their text is a token,
-//            the highest score first, equal scores from the left. That is a
-//            merge table, written out here: every way to cut a token in two.
-// As there, no text is brought to a Unicode normal form.
+//   "llama": SentencePiece BPE (ScoreMerges).
+//   "bert": WordPiece; a word's first token is written with a space mark, the
+//   others bare.
+// As there, no text is brought to a Unicode normal form, but for "bert", which is
+// read as BERT's own tokenizer reads it.
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/tokenizer/CharacterClasses.h"
+#include "compiler/frontend/tokenizer/HuggingFaceComponents.h"
 #include "compiler/frontend/tokenizer/RegexTranslation.h"
+#include "compiler/frontend/tokenizer/ScoreMerges.h"
 #include "compiler/frontend/tokenizer/TokenizerBuilder.h"
 #include "compiler/frontend/tokenizer/TokenizerSpec.h"
 #include "runtime/text/TokenHash.h"
@@ -36,6 +40,27 @@ constexpr const char *Qwen2Regex =
     "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
     "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
+// Two more are those of the tokenizers' own files, which llama.cpp comes near:
+// it takes letters that are neither a-z nor A-Z for both cases.
+#define INGOT_CONTRACTIONS                                                     \
+  "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?"
+#define INGOT_UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define INGOT_LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+constexpr const char *TekkenRegex =
+    "[^\\r\\n\\p{L}\\p{N}]?" INGOT_UPPER "*" INGOT_LOWER "+|"
+    "[^\\r\\n\\p{L}\\p{N}]?" INGOT_UPPER "+" INGOT_LOWER "*|"
+    "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+constexpr const char *Gpt4oRegex =
+    "[^\\r\\n\\p{L}\\p{N}]?" INGOT_UPPER "*" INGOT_LOWER "+" INGOT_CONTRACTIONS
+    "|"
+    "[^\\r\\n\\p{L}\\p{N}]?" INGOT_UPPER "+" INGOT_LOWER "*" INGOT_CONTRACTIONS
+    "|"
+    "\\p{N}{1,3}| "
+    "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+#undef INGOT_CONTRACTIONS
+#undef INGOT_UPPER
+#undef INGOT_LOWER
+
 // The names that tokenizer.ggml.pre may hold.
 struct PreTokenizerName {
   std::vector<std::string_view> names;
@@ -53,6 +78,9 @@ const std::vector<PreTokenizerName> &preTokenizerNames() {
        {Llama3Regex},
        true,
        true},
+      {{"dbrx", "smaug-bpe"}, {Llama3Regex}},
+      {{"tekken"}, {TekkenRegex}, true, true},
+      {{"gpt-4o", "llama4"}, {Gpt4oRegex}},
       {{"qwen2", "deepseek-r1-qwen", "stablelm2"}, {Qwen2Regex}},
       {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"},
        {"\\p{N}", Gpt2Regex}},
@@ -66,6 +94,9 @@ const std::vector<PreTokenizerName> &preTokenizerNames() {
   return table;
 }
 
+// BERT's: words of more characters are unknown.
+constexpr uint32_t LongestBertWord = 100;
+
 // Control tokens that end a turn in one chat format or another; the key
 // eos_token_id often names only one of those that a vocabulary has.
 constexpr std::string_view EndOfTurnNames[] = {
@@ -78,13 +109,16 @@ public:
 
   Result<TokenizerSpec> read() {
     bool bytePair = in_.model == "gpt2";
-    if (!bytePair && in_.model != "llama")
+    bool wordPiece = in_.model == "bert";
+    if (!bytePair && !wordPiece && in_.model != "llama")
       return Status::unsupported("tokenizer.ggml.model " +
                                  quoteName(in_.model) +
-                                 " (supported: \"gpt2\", \"llama\")");
+                                 " (supported: \"gpt2\", \"llama\", \"bert\")");
     INGOT_RETURN_IF_ERROR(readTokens());
     if (bytePair)
       INGOT_RETURN_IF_ERROR(readBytePair());
+    else if (wordPiece)
+      INGOT_RETURN_IF_ERROR(readWordPiece());
     else
       INGOT_RETURN_IF_ERROR(readSentencePiece());
     INGOT_RETURN_IF_ERROR(readSpecialTokens());
@@ -99,6 +133,16 @@ private:
 
   int32_t type(size_t id) const {
     return in_.types.empty() ? int32_t(Normal) : in_.types[id];
+  }
+
+  // As the vocabulary's own file would write it.
+  std::string spellingOf(size_t id) const {
+    const std::string &text = in_.tokens[id];
+    if (in_.model != "bert" || type(id) != Normal ||
+        (text.starts_with('[') && text.ends_with(']')))
+      return text;
+    const std::string_view mark = SpaceMark;
+    return text.starts_with(mark) ? text.substr(mark.size()) : "##" + text;
   }
 
   Status readTokens() {
@@ -121,7 +165,7 @@ private:
       if (findInvalidUtf8(in_.tokens[id]) != std::string_view::npos)
         return Status::invalid(tokenName(id) + ": not valid UTF-8");
       TokenSpec &token = spec_.tokens[id];
-      token.spelling = in_.tokens[id];
+      token.spelling = spellingOf(id);
       token.present = true;
       // User text must not turn into a control token by way of the model.
       token.isModelToken = kind != Control && kind != Unknown && kind != Unused;
@@ -151,7 +195,8 @@ private:
           "tokenizer.ggml.pre " + quoteName(in_.pre) +
           ": not a known pre-tokenizer (a missing name is not guessed: some "
           "other regexes would give other tokens)");
-    spec_.byteLevel = spec_.decoder.byteLevel = true;
+    spec_.byteLevel = true;
+    spec_.decoder.steps.push_back({DecoderStep::Kind::ByteLevel});
     spec_.ignoreMerges = pre->ignoreMerges;
     addBos_ = pre->addBos;
     if (in_.addSpacePrefix.value_or(false))
@@ -185,13 +230,45 @@ private:
     return Status::ok();
   }
 
+  Status readWordPiece() {
+    // The file does not say whether text is lowercased; the words do.
+    for (size_t id = 0; id < in_.tokens.size(); ++id) {
+      const std::string &text = in_.tokens[id];
+      if (type(id) != Normal || (text.starts_with('[') && text.ends_with(']')))
+        continue;
+      for (size_t i = 0; i < text.size(); i += utf8Length(text[i]))
+        if (lowercaseMap().contains(
+                decodeUtf8(std::string_view(text).substr(i))))
+          return Status::unsupported(
+              tokenName(id) + ": a WordPiece vocabulary with capital letters; "
+                              "only one of lowercased text is supported, since "
+                              "the file does not say how text is prepared");
+    }
+    if (!in_.unknownId)
+      return Status::invalid("tokenizer.ggml.unknown_token_id: expected the id "
+                             "of the token for unknown words, found none");
+    spec_.model = ModelKind::WordPiece;
+    spec_.continuingPrefix = "##";
+    spec_.longestWord = LongestBertWord;
+    spec_.decoder.steps.push_back(
+        {.kind = DecoderStep::Kind::WordPiece, .text = "##", .cleanup = true});
+    auto part = [&](const char *name, auto read) -> Status {
+      const nlohmann::json json = {{"type", name}};
+      INGOT_ASSIGN_OR_RETURN(ComponentReader component,
+                             ComponentReader::create(json, name));
+      return read(component, spec_);
+    };
+    INGOT_RETURN_IF_ERROR(part("BertNormalizer", readNormalizer));
+    return part("BertPreTokenizer", readPreTokenizer);
+  }
+
   Status readSentencePiece() {
     if (in_.scores.size() != in_.tokens.size())
       return Status::invalid(
           "tokenizer.ggml.scores: " + std::to_string(in_.scores.size()) +
           " scores for " + std::to_string(in_.tokens.size()) + " tokens");
     addBos_ = true;
-    spec_.byteFallback = spec_.decoder.byteFallback = true;
+    spec_.byteFallback = true;
     for (unsigned b = 0; b < 256; ++b)
       if (!idOf_.contains(byteTokenSpelling(static_cast<uint8_t>(b))))
         return Status::invalid("tokenizer.ggml.tokens: no token " +
@@ -200,7 +277,8 @@ private:
     if (prefix)
       spec_.normalizer.push_back({NormalizerKind::Prepend, "", " "});
     spec_.normalizer.push_back({NormalizerKind::ReplaceString, " ", SpaceMark});
-    spec_.decoder.replacements.emplace_back(SpaceMark, " ");
+    spec_.decoder.steps.push_back({DecoderStep::Kind::Replace, SpaceMark, " "});
+    spec_.decoder.steps.push_back({DecoderStep::Kind::ByteFallback});
     if (prefix) {
       spec_.decoder.stripText = " ";
       spec_.decoder.stripCount = 1;
@@ -209,37 +287,19 @@ private:
   }
 
   Status scoresToMerges() {
-    std::vector<float> distinct;
     for (size_t id = 0; id < in_.scores.size(); ++id) {
       if (!std::isfinite(in_.scores[id]))
         return Status::invalid("tokenizer.ggml.scores[" + std::to_string(id) +
                                "]: expected a finite number");
-      distinct.push_back(in_.scores[id]);
+      spec_.tokens[id].score = static_cast<double>(in_.scores[id]);
     }
-    std::sort(distinct.begin(), distinct.end(), std::greater<>());
-    distinct.erase(std::unique(distinct.begin(), distinct.end()),
-                   distinct.end());
-    for (size_t id = 0; id < in_.tokens.size(); ++id) {
-      const std::string &text = in_.tokens[id];
-      if (!spec_.tokens[id].isModelToken || type(id) == Byte || text.empty())
-        continue;
-      if (text.size() > LongestMergedToken)
-        return Status::unsupported(
-            tokenName(id) + ": " + std::to_string(text.size()) +
-            " bytes, expected at most " + std::to_string(LongestMergedToken));
-      auto rank = static_cast<uint32_t>(
-          std::lower_bound(distinct.begin(), distinct.end(), in_.scores[id],
-                           std::greater<>()) -
-          distinct.begin());
-      for (size_t cut = utf8Length(text[0]); cut < text.size();
-           cut += utf8Length(text[cut])) {
-        auto left = idOf_.find(text.substr(0, cut));
-        auto right = idOf_.find(text.substr(cut));
-        if (left != idOf_.end() && right != idOf_.end())
-          spec_.merges.push_back(
-              {left->second, right->second, static_cast<int32_t>(id), rank});
-      }
-    }
+    Result<std::vector<MergeSpec>> merges =
+        mergesOfScores(spec_.tokens, idOf_, [&](size_t id) {
+          return spec_.tokens[id].isModelToken && type(id) != Byte;
+        });
+    if (!merges)
+      return merges.status().withContext("tokenizer.ggml.scores");
+    spec_.merges = std::move(merges).value();
     return Status::ok();
   }
 
@@ -270,6 +330,14 @@ private:
         return Status::invalid("tokenizer.ggml.add_bos_token without "
                                "tokenizer.ggml.bos_token_id");
       spec_.prefixIds.push_back(*in_.bosId);
+    }
+    if (spec_.model == ModelKind::WordPiece) {
+      INGOT_RETURN_IF_ERROR(checkId(in_.clsId, "cls_token_id"));
+      INGOT_RETURN_IF_ERROR(checkId(in_.sepId, "seperator_token_id"));
+      for (auto [id, ids] : {std::pair{in_.clsId, &spec_.prefixIds},
+                             std::pair{in_.sepId, &spec_.suffixIds}})
+        if (id && ids->empty())
+          ids->push_back(*id);
     }
     if (in_.addEos.value_or(false)) {
       if (!in_.eosId)

@@ -1,6 +1,6 @@
-// The components around the model in tokenizer.json (normalizer, pre_tokenizer,
-// decoder, post_processor), each read into a TokenizerSpec. A new component is
-// added here, as a case of its kind.
+// The parts of tokenizer.json (normalizer, pre_tokenizer, model, decoder,
+// post_processor), each read into a TokenizerSpec. A new one is added as a case
+// of its kind.
 #pragma once
 
 #include "compiler/frontend/tokenizer/ComponentReader.h"
@@ -8,9 +8,12 @@
 
 namespace ingot {
 
+// The step of a Unicode normal form, which stays that of the library.
+NormalizerStep unicodeFormStep(NormalizerKind form);
+
 Status readNormalizer(const ComponentReader &component, TokenizerSpec &spec);
 
-// Sets spec.byteLevel when a ByteLevel step ends the chain.
+// A ByteLevel step spells bytes; whoever reads the model may do without.
 Status readPreTokenizer(const ComponentReader &component, TokenizerSpec &spec);
 
 Status readDecoder(const ComponentReader &component, TokenizerSpec &spec);

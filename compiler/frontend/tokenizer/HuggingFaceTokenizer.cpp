@@ -2,17 +2,54 @@
 //   model (vocabulary, merges), added tokens, then the components around it;
 //   last, which tokens are BOS, EOS and padding, from the files beside it.
 #include "compiler/frontend/tokenizer/HuggingFaceComponents.h"
+#include "compiler/frontend/tokenizer/SpecialTokens.h"
 #include "compiler/frontend/tokenizer/TokenizerBuilder.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/text/TokenHash.h"
 
+#include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <unordered_map>
 
 namespace ingot {
 namespace {
 
 using Json = nlohmann::json;
+
+// What an unknown character costs in a Unigram model, below the least score.
+constexpr double UnknownPenalty = 10;
+
+// The library's JSON reader makes a number of its digits and a power of ten,
+// which rounds twice. Ways to cut a text that score the same are told apart by
+// such last bits. (The digits taken are the fewest that give the number, as
+// programs write them.)
+double asTheLibraryReads(double value) {
+  char text[40];
+  auto end = std::to_chars(text, text + sizeof text, std::abs(value),
+                           std::chars_format::scientific);
+  std::string_view digits(text, static_cast<size_t>(end.ptr - text));
+  size_t e = digits.find('e');
+  if (e == std::string_view::npos)
+    return value;
+  int exponent = 0;
+  std::string_view power = digits.substr(e + 1);
+  if (power.starts_with('+'))
+    power.remove_prefix(1);
+  std::from_chars(power.data(), power.data() + power.size(), exponent);
+  uint64_t significand = 0;
+  for (char c : digits.substr(0, e))
+    if (c != '.')
+      significand = significand * 10 + static_cast<uint64_t>(c - '0');
+  exponent -= e > 1 ? static_cast<int>(e) - 2 : 0;
+  if (exponent < -300 || exponent > 300)
+    return value;
+  double result = static_cast<double>(significand);
+  double scale = std::pow(10.0, std::abs(exponent));
+  result = exponent < 0 ? result / scale : result * scale;
+  return std::signbit(value) ? -result : result;
+}
 
 class HuggingFaceReader {
 public:
@@ -36,7 +73,9 @@ public:
     INGOT_RETURN_IF_ERROR(readModel(model));
     INGOT_RETURN_IF_ERROR(readAddedTokens(root));
     INGOT_RETURN_IF_ERROR(readComponents(root));
-    INGOT_RETURN_IF_ERROR(readSpecialTokens(description));
+    INGOT_RETURN_IF_ERROR(SpecialTokenReader(spec_, idOf_)
+                              .read(description.specialTokensMapJson,
+                                    description.tokenizerConfigJson));
     return std::move(spec_);
   }
 
@@ -65,31 +104,35 @@ private:
     return Status::ok();
   }
 
-  Status readModel(const ComponentReader &model) {
-    std::string type = "BPE"; // old files do not say; only BPE has merges
-    if (model.has("type") || !model.has("merges")) {
-      INGOT_ASSIGN_OR_RETURN(type, model.string("type"));
-    }
-    if (type != "BPE")
-      return model.unsupported("model " + quoteName(type) +
-                               " (supported: BPE)");
-    INGOT_RETURN_IF_ERROR(model.allowOnly(
-        {"type", "dropout", "unk_token", "continuing_subword_prefix",
-         "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
-         "vocab", "merges"}));
-    if (model.has("dropout") &&
-        !(model.at("dropout").is_number() && model.at("dropout") == 0))
-      return model.unsupported("\"dropout\" other than 0");
-    for (const char *key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (model.has(key) && model.at(key) != "")
-        return model.unsupported("\"" + std::string(key) + "\" " +
-                                 jsonForMessage(model.at(key)));
-    INGOT_ASSIGN_OR_RETURN(spec_.fuseUnknown, model.boolean("fuse_unk", false));
-    INGOT_ASSIGN_OR_RETURN(spec_.byteFallback,
-                           model.boolean("byte_fallback", false));
-    INGOT_ASSIGN_OR_RETURN(spec_.ignoreMerges,
-                           model.boolean("ignore_merges", false));
+  // Old files do not name the model: each has a key that no other has.
+  static Result<std::string> typeOf(const ComponentReader &model) {
+    if (model.has("type"))
+      return model.string("type");
+    if (model.has("merges"))
+      return std::string("BPE");
+    if (model.has("vocab") && model.at("vocab").is_array())
+      return std::string("Unigram");
+    return std::string(model.has("continuing_subword_prefix") ? "WordPiece"
+                                                              : "WordLevel");
+  }
 
+  Status readModel(const ComponentReader &model) {
+    INGOT_ASSIGN_OR_RETURN(std::string type, typeOf(model));
+    if (type == "BPE")
+      return readBytePair(model);
+    if (type == "Unigram")
+      return readUnigram(model);
+    if (type == "WordPiece")
+      return readWordPiece(model);
+    if (type == "WordLevel")
+      return readWordLevel(model);
+    return model.unsupported("model " + quoteName(type) +
+                             " (supported: BPE, Unigram, WordPiece, "
+                             "WordLevel)");
+  }
+
+  // {"token": id, ...}
+  Status readVocabulary(const ComponentReader &model) {
     INGOT_ASSIGN_OR_RETURN(ComponentReader vocabulary, model.object("vocab"));
     for (const auto &[spelling, value] : model.at("vocab").items()) {
       INGOT_ASSIGN_OR_RETURN(int32_t id,
@@ -98,15 +141,118 @@ private:
       if (!idOf_.emplace(spelling, id).second)
         return vocabulary.invalid(quoteName(spelling) + " is given twice");
     }
-    if (model.has("unk_token")) {
-      INGOT_ASSIGN_OR_RETURN(std::string unknown, model.string("unk_token"));
-      auto it = idOf_.find(unknown);
-      if (it == idOf_.end())
-        return model.invalid("\"unk_token\" " + quoteName(unknown) +
-                             " is not in the vocabulary");
+    return Status::ok();
+  }
+
+  Status readUnknown(const ComponentReader &model) {
+    if (!model.has("unk_token"))
+      return Status::ok();
+    INGOT_ASSIGN_OR_RETURN(std::string unknown, model.string("unk_token"));
+    auto it = idOf_.find(unknown);
+    if (it != idOf_.end())
       spec_.unknownId = it->second;
-    }
+    // The word models name one by default; without it, they fail when they need
+    // it.
+    else if (spec_.model == ModelKind::BytePair)
+      return model.invalid("\"unk_token\" " + quoteName(unknown) +
+                           " is not in the vocabulary");
+    return Status::ok();
+  }
+
+  Status readBytePair(const ComponentReader &model) {
+    INGOT_RETURN_IF_ERROR(model.allowOnly(
+        {"type", "dropout", "unk_token", "continuing_subword_prefix",
+         "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
+         "vocab", "merges"}));
+    if (model.has("dropout") &&
+        !(model.at("dropout").is_number() && model.at("dropout") == 0))
+      return model.unsupported("\"dropout\" other than 0: the same text would "
+                               "give other tokens each time");
+    for (auto [key, to] :
+         {std::pair{"continuing_subword_prefix", &spec_.continuingPrefix},
+          std::pair{"end_of_word_suffix", &spec_.wordSuffix}})
+      if (model.has(key)) {
+        INGOT_ASSIGN_OR_RETURN(*to, model.string(key));
+      }
+    INGOT_ASSIGN_OR_RETURN(spec_.fuseUnknown, model.boolean("fuse_unk", false));
+    INGOT_ASSIGN_OR_RETURN(spec_.byteFallback,
+                           model.boolean("byte_fallback", false));
+    INGOT_ASSIGN_OR_RETURN(spec_.ignoreMerges,
+                           model.boolean("ignore_merges", false));
+    INGOT_RETURN_IF_ERROR(readVocabulary(model));
+    INGOT_RETURN_IF_ERROR(readUnknown(model));
     return readMerges(model);
+  }
+
+  // [["token", score], ...], ids by their place.
+  Status readUnigram(const ComponentReader &model) {
+    INGOT_RETURN_IF_ERROR(
+        model.allowOnly({"type", "unk_id", "vocab", "byte_fallback"}));
+    spec_.model = ModelKind::Unigram;
+    spec_.fuseUnknown = true;
+    INGOT_ASSIGN_OR_RETURN(spec_.byteFallback,
+                           model.boolean("byte_fallback", false));
+    INGOT_ASSIGN_OR_RETURN(const Json *vocabulary, model.array("vocab"));
+    if (vocabulary->empty() || vocabulary->size() > MaxVocabSize)
+      return model.unsupported(
+          "\"vocab\": " + std::to_string(vocabulary->size()) +
+          " tokens, expected 1 to " + std::to_string(MaxVocabSize));
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t id = 0; id < vocabulary->size(); ++id) {
+      const Json &entry = (*vocabulary)[id];
+      if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
+          !entry[1].is_number())
+        return model.invalid("vocab[" + std::to_string(id) +
+                             "]: expected a token and its score, found " +
+                             jsonForMessage(entry));
+      auto spelling = entry[0].get<std::string>();
+      INGOT_RETURN_IF_ERROR(
+          setToken(model, static_cast<int32_t>(id), spelling, true));
+      idOf_[spelling] = static_cast<int32_t>(id);
+      spec_.tokens[id].score = asTheLibraryReads(entry[1].get<double>());
+      least = std::min(least, spec_.tokens[id].score);
+    }
+    spec_.unknownScore = least - UnknownPenalty;
+    if (model.has("unk_id")) {
+      INGOT_ASSIGN_OR_RETURN(spec_.unknownId,
+                             tokenId(model, model.at("unk_id"), "\"unk_id\""));
+      if (static_cast<size_t>(*spec_.unknownId) >= vocabulary->size())
+        return model.invalid("\"unk_id\" " + std::to_string(*spec_.unknownId) +
+                             ": the vocabulary has " +
+                             std::to_string(vocabulary->size()) + " tokens");
+    }
+    return Status::ok();
+  }
+
+  Status readWordPiece(const ComponentReader &model) {
+    INGOT_RETURN_IF_ERROR(
+        model.allowOnly({"type", "unk_token", "continuing_subword_prefix",
+                         "max_input_chars_per_word", "vocab"}));
+    spec_.model = ModelKind::WordPiece;
+    INGOT_ASSIGN_OR_RETURN(spec_.continuingPrefix,
+                           model.string("continuing_subword_prefix"));
+    INGOT_ASSIGN_OR_RETURN(int64_t longest,
+                           model.integer("max_input_chars_per_word"));
+    if (longest < 0)
+      return model.invalid("\"max_input_chars_per_word\": " +
+                           std::to_string(longest));
+    spec_.longestWord = static_cast<uint32_t>(
+        std::min<int64_t>(longest, std::numeric_limits<uint32_t>::max()));
+    INGOT_RETURN_IF_ERROR(readVocabulary(model));
+    return readUnknown(model);
+  }
+
+  Status readWordLevel(const ComponentReader &model) {
+    INGOT_RETURN_IF_ERROR(model.allowOnly({"type", "unk_token", "vocab"}));
+    spec_.model = ModelKind::WordLevel;
+    INGOT_RETURN_IF_ERROR(readVocabulary(model));
+    return readUnknown(model);
+  }
+
+  // What a merge makes: the prefix of what goes on is left out inside.
+  std::string merged(const std::string &left, const std::string &right) const {
+    return left +
+           right.substr(std::min(right.size(), spec_.continuingPrefix.size()));
   }
 
   // The space between the two tokens of a merge. Tokens may hold spaces of
@@ -122,7 +268,7 @@ private:
          at = line.find(' ', at + 1)) {
       std::string left = line.substr(0, at), right = line.substr(at + 1);
       if (!idOf_.contains(left) || !idOf_.contains(right) ||
-          !idOf_.contains(left + right))
+          !idOf_.contains(merged(left, right)))
         continue;
       if (found != std::string::npos)
         return std::string::npos;
@@ -162,12 +308,12 @@ private:
         return wrong("expected a string or a pair of strings");
       }
       auto leftIt = idOf_.find(left), rightIt = idOf_.find(right),
-           resultIt = idOf_.find(left + right);
+           resultIt = idOf_.find(merged(left, right));
       if (leftIt == idOf_.end() || rightIt == idOf_.end() ||
           resultIt == idOf_.end())
         return wrong(quoteName(leftIt == idOf_.end()    ? left
                                : rightIt == idOf_.end() ? right
-                                                        : left + right) +
+                                                        : merged(left, right)) +
                      " is not in the vocabulary");
       spec_.merges.push_back(
           {leftIt->second, rightIt->second, resultIt->second, rank++});
@@ -184,22 +330,11 @@ private:
           ComponentReader token,
           ComponentReader::create((*list)[i], "tokenizer.json.added_tokens[" +
                                                   std::to_string(i) + "]"));
-      INGOT_RETURN_IF_ERROR(
-          token.allowOnly({"id", "content", "single_word", "lstrip", "rstrip",
-                           "normalized", "special"}));
-      AddedTokenSpec added;
-      INGOT_ASSIGN_OR_RETURN(added.content, token.string("content"));
+      INGOT_ASSIGN_OR_RETURN(AddedTokenSpec added, readAddedToken(token));
       if (!token.has("id"))
         return token.invalid("\"id\" is missing");
       INGOT_ASSIGN_OR_RETURN(added.id,
                              tokenId(token, token.at("id"), "\"id\""));
-      INGOT_ASSIGN_OR_RETURN(added.special, token.boolean("special"));
-      INGOT_ASSIGN_OR_RETURN(added.normalized, token.boolean("normalized"));
-      INGOT_ASSIGN_OR_RETURN(added.lstrip, token.boolean("lstrip"));
-      INGOT_ASSIGN_OR_RETURN(added.rstrip, token.boolean("rstrip"));
-      INGOT_ASSIGN_OR_RETURN(added.singleWord, token.boolean("single_word"));
-      if (added.content.empty())
-        return token.invalid("\"content\" is empty");
       auto [it, isNew] = idOf_.emplace(added.content, added.id);
       if (!isNew && it->second != added.id)
         return token.invalid(quoteName(added.content) + " has id " +
@@ -223,60 +358,17 @@ private:
     INGOT_RETURN_IF_ERROR(component("normalizer", readNormalizer));
     INGOT_RETURN_IF_ERROR(component("pre_tokenizer", readPreTokenizer));
     INGOT_RETURN_IF_ERROR(component("post_processor", readPostProcessor));
-    if (!root.has("decoder"))
-      return root.unsupported("no \"decoder\": tokens would be joined by "
-                              "spaces");
+    // Without a decoder the tokens are joined by spaces.
+    spec_.decoder.joinWithSpaces = !root.has("decoder");
     INGOT_RETURN_IF_ERROR(component("decoder", readDecoder));
-    if (spec_.byteLevel != spec_.decoder.byteLevel)
-      return root.unsupported("ByteLevel in only one of \"pre_tokenizer\" and "
-                              "\"decoder\"");
-    if (spec_.byteLevel && spec_.byteFallback)
-      return root.unsupported("\"byte_fallback\" with ByteLevel");
-    if (spec_.byteFallback && !spec_.decoder.byteFallback)
-      return root.unsupported(
-          "\"byte_fallback\" without the decoder ByteFallback");
-    return Status::ok();
-  }
-
-  // "eos_token": "</s>" or {"content": "</s>", ...}. tokenizer_config.json goes
-  // before special_tokens_map.json.
-  Status readSpecialTokens(const HuggingFaceTokenizer &description) {
-    const std::pair<const char *, std::optional<std::string_view>> files[] = {
-        {"special_tokens_map.json", description.specialTokensMapJson},
-        {"tokenizer_config.json", description.tokenizerConfigJson}};
-    for (const auto &[name, text] : files) {
-      if (!text)
-        continue;
-      INGOT_ASSIGN_OR_RETURN(Json document, parseStrictJson(*text, name));
-      INGOT_ASSIGN_OR_RETURN(ComponentReader root,
-                             ComponentReader::create(document, name));
-      INGOT_RETURN_IF_ERROR(special(root, "bos_token", true, spec_.bosId));
-      INGOT_RETURN_IF_ERROR(special(root, "eos_token", true, spec_.eosId));
-      // Padding is often a token that the model never had.
-      INGOT_RETURN_IF_ERROR(special(root, "pad_token", false, spec_.padId));
+    // Spelling bytes as the last step before byte pairs is left out: the tables
+    // hold true bytes.
+    if (!spec_.preTokenizer.empty() &&
+        spec_.preTokenizer.back().kind == PreTokenizerKind::SpellBytes &&
+        spec_.model == ModelKind::BytePair && !spec_.byteFallback) {
+      spec_.preTokenizer.pop_back();
+      spec_.byteLevel = true;
     }
-    if (spec_.eosId)
-      spec_.endIds.push_back(*spec_.eosId);
-    return Status::ok();
-  }
-
-  Status special(const ComponentReader &root, const char *key, bool required,
-                 std::optional<int32_t> &out) const {
-    if (!root.has(key))
-      return Status::ok();
-    std::string content;
-    if (root.at(key).is_object()) {
-      INGOT_ASSIGN_OR_RETURN(ComponentReader token, root.object(key));
-      INGOT_ASSIGN_OR_RETURN(content, token.string("content"));
-    } else {
-      INGOT_ASSIGN_OR_RETURN(content, root.string(key));
-    }
-    auto it = idOf_.find(content);
-    if (it != idOf_.end())
-      out = it->second;
-    else if (required)
-      return root.invalid("\"" + std::string(key) + "\" " + quoteName(content) +
-                          " is not in tokenizer.json");
     return Status::ok();
   }
 
@@ -311,19 +403,28 @@ buildTokenizer(const HuggingFaceTokenizer &description) {
 
 Result<std::vector<uint8_t>>
 buildTokenizerFromFolder(const std::string &folder) {
-  INGOT_ASSIGN_OR_RETURN(MappedFile tokenizer,
-                         MappedFile::open(folder + "/tokenizer.json"));
   INGOT_ASSIGN_OR_RETURN(std::optional<MappedFile> config,
                          openIfThere(folder + "/tokenizer_config.json"));
   INGOT_ASSIGN_OR_RETURN(std::optional<MappedFile> map,
                          openIfThere(folder + "/special_tokens_map.json"));
-  HuggingFaceTokenizer description;
-  description.tokenizerJson = textOf(tokenizer);
-  if (config)
-    description.tokenizerConfigJson = textOf(*config);
-  if (map)
-    description.specialTokensMapJson = textOf(*map);
-  auto tables = buildTokenizer(description);
+  auto optionalText = [](const std::optional<MappedFile> &file) {
+    return file ? std::optional<std::string_view>(textOf(*file)) : std::nullopt;
+  };
+  INGOT_ASSIGN_OR_RETURN(std::optional<MappedFile> model,
+                         openIfThere(folder + "/tokenizer.model"));
+  std::error_code error;
+  bool hasJson =
+      std::filesystem::exists(folder + "/tokenizer.json", error) || !model;
+  Result<std::vector<uint8_t>> tables = Status::ok();
+  if (hasJson) {
+    INGOT_ASSIGN_OR_RETURN(MappedFile tokenizer,
+                           MappedFile::open(folder + "/tokenizer.json"));
+    tables = buildTokenizer(HuggingFaceTokenizer{
+        textOf(tokenizer), optionalText(config), optionalText(map)});
+  } else {
+    tables = buildTokenizer(SentencePieceTokenizer{
+        textOf(*model), optionalText(config), optionalText(map)});
+  }
   if (!tables)
     return tables.status().withContext(folder);
   return tables;

@@ -1,8 +1,10 @@
 // Tokenizer files write regexes for Oniguruma (Ruby syntax); the runtime runs
-// PCRE2. Where the two read an escape differently, the pattern is rewritten or
-// refused.
+// PCRE2. Where the two read something differently, the pattern is rewritten or
+// refused; characters that only the newer Unicode of Oniguruma knows are written
+// out.
 #pragma once
 
+#include "compiler/frontend/tokenizer/CharacterClasses.h"
 #include "runtime/support/Status.h"
 
 #include <string>
@@ -20,5 +22,8 @@ Result<std::string> translateRegex(std::string_view pattern,
 
 // A pattern that matches just this text.
 std::string quoteRegex(std::string_view text);
+
+// A set as the inside of a bracketed class.
+std::string regexRanges(const CharacterSet &set);
 
 } // namespace ingot

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/support/Status.h"
+#include "runtime/text/ModelTables.h"
 #include "runtime/text/Normalizer.h"
 #include "runtime/text/PreTokenizer.h"
 
@@ -18,6 +19,9 @@ struct TokenSpec {
   std::string spelling; // as the source writes it
   bool present = false;
   bool isModelToken = false; // the model may put it out (not added only)
+  // Put out for a byte only: text that spells it is not it.
+  bool onlyForByte = false;
+  double score = 0; // Unigram
 };
 
 struct AddedTokenSpec {
@@ -28,6 +32,8 @@ struct AddedTokenSpec {
   bool lstrip = false;
   bool rstrip = false;
   bool singleWord = false;
+  // What it matches in normalised text; absent: its content, normalised.
+  std::optional<std::string> asNormalized = {};
 };
 
 struct MergeSpec {
@@ -37,20 +43,44 @@ struct MergeSpec {
   uint32_t rank;
 };
 
+// What decoding does to each token, before the tokens are joined.
+struct DecoderStep {
+  enum class Kind {
+    ByteLevel,      // the byte alphabet becomes bytes
+    ByteFallback,   // <0x0A> becomes a byte
+    Replace,        // text, or regex, by content
+    Metaspace,      // text by a space; erased in the first token if erasesFirst
+    WordPiece,      // text goes; without it a space comes before; cleanup
+    BytePairSuffix, // text by a space, in the last token by nothing
+    Ctc,            // text goes; with cleanup, content becomes a space
+    Strip,          // up to start and stop copies of text at the ends
+  };
+  Kind kind;
+  std::string text = {}, content = {};
+  std::optional<std::string> regex = {};
+  bool cleanup = false;
+  bool erasesFirst = false;
+  uint32_t start = 0, stop = 0;
+};
+
 struct DecoderSpec {
-  bool byteLevel = false;
-  bool byteFallback = false; // <0x0A> is a byte
-  // Applied to each token's spelling, in order.
-  std::vector<std::pair<std::string, std::string>> replacements;
+  std::vector<DecoderStep> steps;
+  bool joinWithSpaces = false;
+  bool dropRepeats = false;
+  // From the whole text, at its ends.
   std::string stripText;
-  uint32_t stripCount = 0;
-  std::string eraseInFirst;
+  uint32_t stripCount = 0, stripEndCount = 0;
 };
 
 struct TokenizerSpec {
   std::vector<TokenSpec> tokens; // by id
   std::vector<AddedTokenSpec> added;
   std::vector<MergeSpec> merges;
+  ModelKind model = ModelKind::BytePair;
+  std::string continuingPrefix, wordSuffix;
+  uint32_t longestWord = 0;     // WordPiece
+  double unknownScore = 0;      // Unigram
+  bool singlePrecision = false; // Unigram
   bool byteLevel = false;
   bool byteFallback = false;
   bool ignoreMerges = false;

@@ -105,8 +105,8 @@ protected:
     bool stopped = false;
   };
   Run run(std::vector<std::int32_t> ids, std::vector<std::string> stops) {
-    auto output = ChoiceOutput::create(tokenizer_, std::move(stops),
-                                       /*wantsTokens=*/true, std::nullopt);
+    auto output = ChoiceOutput::create(IncrementalDetokenizer(tokenizer_),
+                                       std::move(stops), /*wantsTokens=*/true);
     EXPECT_TRUE(output.isOk());
     OutputPiece piece;
     for (std::int32_t id : ids) {

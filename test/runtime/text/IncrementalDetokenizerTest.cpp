@@ -104,6 +104,51 @@ TEST_F(Detokenizer, StripsTheStartOnce) {
   EXPECT_EQ(joined(stream({'a', 'b', 'a'})), "a");
 }
 
+// At the end only what is still there when the text ends goes.
+TEST_F(Detokenizer, StripsTheEnd) {
+  test::TextTablesOptions options;
+  options.stripText = " ";
+  options.stripCount = 1;
+  options.stripEndCount = 2;
+  open(options);
+  EXPECT_EQ(stream({'a', ' ', 'b', ' ', ' ', ' '}),
+            (std::vector<std::string>{"a", "", " b", "", "", " ", ""}));
+  EXPECT_EQ(joined(stream({' ', ' ', ' ', ' '})), " ");
+  EXPECT_EQ(joined(stream({'a', ' ', 0xE2})), "a \xEF\xBF\xBD");
+  EXPECT_EQ(joined(stream({})), "");
+}
+
+// Behind a prompt nothing is the start of a text, unless all of the prompt is
+// left out; a character that it leaves open is completed.
+TEST_F(Detokenizer, GoesOnFromAPrompt) {
+  test::TextTablesOptions options;
+  options.stripText = " ";
+  options.stripCount = 1;
+  open(options);
+  auto behind = [&](std::vector<int32_t> prompt, std::vector<int32_t> ids) {
+    IncrementalDetokenizer detokenizer(*tokenizer_);
+    detokenizer.follow(prompt);
+    std::string text;
+    for (int32_t id : ids)
+      text += *detokenizer.push(id);
+    return text + detokenizer.flush();
+  };
+  EXPECT_EQ(behind({}, {' ', 'a'}), "a");
+  EXPECT_EQ(behind({259}, {' ', 'a'}), "a"); // <eos>
+  EXPECT_EQ(behind({'x', 259}, {' ', 'a'}), " a");
+  EXPECT_EQ(behind({259, 'x'}, {' ', 'a'}), " a");
+  EXPECT_EQ(behind({' '}, {' ', 'a'}), " a");
+  EXPECT_EQ(behind({'x', 1000, -1}, {'a'}), "a");
+  EXPECT_EQ(behind({'x', 0xF0, 0x9F}, {0x98, 0x80}), "\xF0\x9F\x98\x80");
+}
+
+TEST_F(Detokenizer, DropsRepeats) {
+  test::TextTablesOptions options;
+  options.dropRepeats = true;
+  open(options);
+  EXPECT_EQ(joined(stream({'a', 'a', 'b', 259, 'b', 'a'})), "aba");
+}
+
 // Random bytes, valid and not: deltas are valid UTF-8 and add up.
 TEST_F(Detokenizer, DeltasAddUpForAnyBytes) {
   open();

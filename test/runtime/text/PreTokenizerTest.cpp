@@ -118,8 +118,6 @@ TEST(Normalizer, UnicodeForms) {
 }
 
 TEST(Normalizer, Rewrites) {
-  EXPECT_EQ(normalize({{NormalizerKind::Lowercase, "", ""}}, "AB\xC3\x89"),
-            "ab\xC3\xA9");
   EXPECT_EQ(normalize({{NormalizerKind::Prepend, "", "_"},
                        {NormalizerKind::ReplaceString, " ", "_"}},
                       "a b"),
@@ -127,6 +125,73 @@ TEST(Normalizer, Rewrites) {
   EXPECT_EQ(normalize({{NormalizerKind::Prepend, "", "_"}}, ""), "");
   EXPECT_EQ(normalize({{NormalizerKind::ReplaceRegex, " {2,}", "$1"}}, "a   b"),
             "a$1b");
+  EXPECT_EQ(normalize({{NormalizerKind::SpellBytes}}, " \xC3\xA9"),
+            "\xC4\xA0\xC3\x83\xC2\xA9");
+}
+
+// A table in which the characters of ASCII have these entries.
+struct SmallTable {
+  std::vector<uint16_t> blocks =
+      std::vector<uint16_t>(CharacterTable::NumBlocks, 1);
+  std::vector<uint16_t> entries = std::vector<uint16_t>(512, 0);
+
+  SmallTable(std::initializer_list<std::pair<char, uint16_t>> some) {
+    blocks[0] = 0;
+    for (auto [character, entry] : some)
+      entries[static_cast<uint8_t>(character)] = entry;
+  }
+  CharacterTable view() const { return {blocks, entries}; }
+};
+
+TEST(Normalizer, MapsCharacters) {
+  SmallTable table({{'A', 1}, {'x', 2}, {'&', 3}});
+  NormalizerStep step{NormalizerKind::MapCharacters};
+  step.characters = table.view();
+  step.texts = {"a", "", " and "};
+  EXPECT_EQ(normalize({step}, "xA&\xC3\x89xx."), "a and \xC3\x89.");
+  EXPECT_EQ(normalize({step}, "xx"), "");
+  step.texts.pop_back();
+  EXPECT_FALSE(Normalizer::create({step}).isOk());
+  table.blocks[7] = 2;
+  EXPECT_FALSE(Normalizer::create({step}).isOk());
+}
+
+TEST(Normalizer, Strips) {
+  NormalizerStep step{NormalizerKind::Strip};
+  const std::string text = " \xC2\xA0\ta b\xE3\x80\x80\n";
+  step.options = StripLeft;
+  EXPECT_EQ(normalize({step}, text), "a b\xE3\x80\x80\n");
+  step.options = StripRight;
+  EXPECT_EQ(normalize({step}, text), " \xC2\xA0\ta b");
+  step.options = StripLeft | StripRight;
+  EXPECT_EQ(normalize({step}, text), "a b");
+  EXPECT_EQ(normalize({step}, " \t"), "");
+}
+
+TEST(Normalizer, MarksSpaces) {
+  NormalizerStep step{NormalizerKind::MarkSpaces};
+  const std::string mark = "\xE2\x96\x81";
+  EXPECT_EQ(normalize({step}, " a  b "), mark + "a" + mark + mark + "b" + mark);
+  step.options = DummyPrefix;
+  EXPECT_EQ(normalize({step}, "a"), mark + "a");
+  step.options = DummyPrefix | RemoveExtraSpaces;
+  EXPECT_EQ(normalize({step}, "  a  b  "), mark + "a" + mark + "b");
+  EXPECT_EQ(normalize({step}, "   "), "");
+  step.options |= PrefixAtEnd;
+  EXPECT_EQ(normalize({step}, " a b "), "a" + mark + "b" + mark);
+}
+
+TEST(PreTokenizer, CutsByClass) {
+  SmallTable table({{' ', 1}, {'.', 2}, {'1', 3}, {'~', 4}});
+  PreTokenizerStep step{PreTokenizerKind::Classes};
+  step.characters = table.view();
+  step.classes = {ClassKind::Join, ClassKind::Drop, ClassKind::Single,
+                  ClassKind::Join, ClassKind::Neutral};
+  EXPECT_EQ(
+      pieces({step}, "~ab~ ..c11~1~a\xC3\xA9"),
+      (std::vector<std::string>{"ab~", ".", ".", "c", "11~1~", "a\xC3\xA9"}));
+  step.classes.pop_back();
+  EXPECT_FALSE(PreTokenizer::create({step}).isOk());
 }
 
 } // namespace

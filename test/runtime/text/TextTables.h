@@ -16,7 +16,8 @@ namespace ingot::test {
 struct TextTablesOptions {
   std::string pattern = "\\w+|\\W"; // of the one Split
   std::string stripText;
-  uint32_t stripCount = 0;
+  uint32_t stripCount = 0, stripEndCount = 0;
+  bool dropRepeats = false;
   std::vector<std::string> merged = {"he", "ll", "hell"}; // ids 256 to 258
   std::string extraSpecial; // a control token at the end
   uint32_t padding = 0;     // ids without a token, after all others
@@ -98,6 +99,8 @@ inline std::vector<uint8_t> textTables(const TextTablesOptions &options = {}) {
   root.add_tokenFlags(flagVector);
   root.add_stripText(strip);
   root.add_stripCount(options.stripCount);
+  root.add_stripEndCount(options.stripEndCount);
+  root.add_dropRepeats(options.dropRepeats);
   root.add_byteLevel(true);
   root.add_byteIds(idVector);
   root.add_vocabSlots(slotVector);

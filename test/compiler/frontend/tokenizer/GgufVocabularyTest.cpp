@@ -27,6 +27,21 @@ GgufVocabulary bytePair(const char *pre) {
   return out;
 }
 
+GgufVocabulary wordPiece() {
+  GgufVocabulary out;
+  out.model = "bert";
+  const std::string mark = "\xE2\x96\x81";
+  out.tokens = {"[UNK]",      "[CLS]",     "[SEP]", mark + "un", "able",
+                mark + "aff", "[unused1]", "s",     mark + "e",  mark + "!"};
+  out.types.assign(out.tokens.size(), 1);
+  for (size_t id : {0, 1, 2})
+    out.types[id] = 3;
+  out.unknownId = 0;
+  out.clsId = 1;
+  out.sepId = 2;
+  return out;
+}
+
 GgufVocabulary sentencePiece() {
   GgufVocabulary out;
   out.model = "llama";
@@ -79,6 +94,32 @@ TEST(GgufVocabulary, PreTokenizerNames) {
   noBos.addBos = false;
   noBos.addEos = true;
   EXPECT_EQ(open(buildTokenizer(noBos)).encode("12", true), (Ids{263, 261}));
+  // Falcon cuts digits in threes, from the left.
+  GgufVocabulary falcon = bytePair("falcon");
+  falcon.tokens.push_back("34");
+  falcon.types.push_back(1);
+  falcon.merges.push_back("3 4");
+  EXPECT_EQ(open(buildTokenizer(falcon)).encode("12345").size(), 4u);
+  falcon.pre = "gpt-2";
+  EXPECT_EQ(open(buildTokenizer(falcon)).encode("12345").size(), 3u);
+  // A small letter ends a word that began with capitals, or not.
+  GgufVocabulary cases = bytePair("tekken");
+  for (const char *pair : {"A b", "a B"}) {
+    cases.tokens.push_back({pair[0], pair[2]});
+    cases.types.push_back(1);
+    cases.merges.push_back(pair);
+  }
+  for (const char *name : {"tekken", "gpt-4o"}) {
+    cases.pre = name;
+    OpenTokenizer tokenizer = open(buildTokenizer(cases));
+    EXPECT_EQ(tokenizer.encode("Ab"), (Ids{264})) << name;
+    EXPECT_EQ(tokenizer.encode("aB").size(), 2u) << name;
+    EXPECT_EQ(tokenizer.encode("12"),
+              name[0] == 't' ? (Ids{0x31 - 0x21, 0x32 - 0x21}) : (Ids{263}))
+        << name;
+  }
+  cases.pre = "dbrx";
+  EXPECT_EQ(open(buildTokenizer(cases)).encode("aB"), (Ids{265}));
   for (const char *name : {"default", "starcoder", "deepseek-coder", "falcon"})
     EXPECT_EQ(open(buildTokenizer(bytePair(name))).encode("he"), (Ids{256}))
         << name;
@@ -123,6 +164,17 @@ TEST(GgufVocabulary, MergesMakeNoControlToken) {
   EXPECT_EQ(*ids, (Ids{259, 262, 268}));
 }
 
+// Words from the left, longest first; text is lowercased and loses its accents.
+TEST(GgufVocabulary, WordPiece) {
+  OpenTokenizer tokenizer = open(buildTokenizer(wordPiece()));
+  EXPECT_EQ(tokenizer.encode("Unable unaffs\xC3\x89 \xC3\xA9!"),
+            (Ids{3, 4, 0, 8, 9}));
+  EXPECT_EQ(tokenizer.encode("unables", true), (Ids{1, 3, 4, 7, 2}));
+  EXPECT_EQ(tokenizer.encode("[SEP] " + std::string(101, 'e')), (Ids{2, 0}));
+  EXPECT_EQ(tokenizer.decode({1, 3, 4, 7, 9, 2}, true), "unables!");
+  EXPECT_EQ(tokenizer->idOf("##able"), 4);
+}
+
 TEST(GgufVocabulary, RefusesWhatIsWrong) {
   auto refused = [](GgufVocabulary vocabulary, const char *part) {
     auto built = buildTokenizer(vocabulary);
@@ -131,8 +183,8 @@ TEST(GgufVocabulary, RefusesWhatIsWrong) {
         << built.status().message();
   };
   GgufVocabulary v = bytePair("gpt-2");
-  v.model = "bert";
-  refused(v, "\"bert\"");
+  v.model = "t5";
+  refused(v, "\"t5\"");
   v = bytePair("gpt-2");
   v.types.pop_back();
   refused(v, "token_type");
@@ -169,6 +221,16 @@ TEST(GgufVocabulary, RefusesWhatIsWrong) {
   v = sentencePiece();
   v.tokens[10] = "<0xZZ>";
   refused(v, "<0x07>");
+  v = wordPiece();
+  v.unknownId.reset();
+  refused(v, "unknown_token_id");
+  v = wordPiece();
+  v.sepId = 10;
+  refused(v, "seperator_token_id");
+  v = wordPiece();
+  v.tokens[5] = "\xE2\x96\x81"
+                "Aff";
+  refused(v, "capital letters");
 }
 
 } // namespace

@@ -140,31 +140,43 @@ TEST(HuggingFaceTokenizer, UnsupportedIsNamed) {
     description[key] = std::move(value);
     return description;
   };
-  expectFailure(with("pre_tokenizer", {{"type", "BertPreTokenizer"}}),
-                {"tokenizer.json.pre_tokenizer", "BertPreTokenizer"});
+  expectFailure(with("pre_tokenizer", {{"type", "FutureSplit"}}),
+                {"tokenizer.json.pre_tokenizer", "FutureSplit"});
+  expectFailure(with("pre_tokenizer",
+                     {{"type", "Sequence"},
+                      {"pretokenizers", json::array({{{"type", "Digits"}},
+                                                     {{"type", "Nope"}}})}}),
+                {"pre_tokenizer.pretokenizers[1]", "Nope"});
+  expectFailure(with("normalizer", {{"type", "Sequenze"}}),
+                {"tokenizer.json.normalizer", "Sequenze"});
+  expectFailure(with("normalizer", {{"type", "Precompiled"},
+                                    {"precompiled_charsmap", "####"}}),
+                {"tokenizer.json.normalizer", "base64"});
+  expectFailure(with("decoder", {{"type", "WordPieces"}}),
+                {"tokenizer.json.decoder", "WordPieces"});
+  // Joined text streams out: only its ends can still be changed.
+  json late = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "b"}};
   expectFailure(
-      with("pre_tokenizer",
-           {{"type", "Sequence"},
-            {"pretokenizers", json::array({{{"type", "Digits"}},
-                                           {{"type", "UnicodeScripts"}}})}}),
-      {"pre_tokenizer.pretokenizers[1]", "UnicodeScripts"});
-  expectFailure(with("normalizer", {{"type", "Precompiled"}}),
-                {"tokenizer.json.normalizer", "Precompiled"});
-  expectFailure(with("decoder", {{"type", "WordPiece"}}),
-                {"tokenizer.json.decoder", "WordPiece"});
-  expectFailure(with("decoder", nullptr), {"decoder"});
-  expectFailure(with("post_processor", {{"type", "RobertaProcessing"}}),
-                {"post_processor", "RobertaProcessing"});
+      with("decoder", {{"type", "Sequence"},
+                       {"decoders", json::array({{{"type", "Fuse"}}, late})}}),
+      {"tokenizer.json.decoder.decoders[1]", "Replace", "joined"});
+  expectFailure(with("post_processor", {{"type", "RobertaProcessing2"}}),
+                {"post_processor", "RobertaProcessing2"});
+  expectFailure(with("post_processor", {{"type", "BertProcessing"},
+                                        {"sep", {"[SEP]", 9999}},
+                                        {"cls", {"[CLS]", 1}}}),
+                {"post_processor", "9999"});
   expectFailure(with("surprise", 1), {"surprise"});
   json description = smallByteLevelJson();
+  description["model"]["type"] = "Trigram";
+  expectFailure(description, {"tokenizer.json.model", "Trigram"});
+  description = smallByteLevelJson();
   description["model"]["type"] = "Unigram";
-  expectFailure(description, {"tokenizer.json.model", "Unigram"});
+  expectFailure(description, {"tokenizer.json.model", "unknown key"});
   description = smallByteLevelJson();
   description["model"]["dropout"] = 0.1;
   expectFailure(description, {"dropout"});
-  description = smallByteLevelJson();
-  description["model"]["continuing_subword_prefix"] = "##";
-  expectFailure(description, {"continuing_subword_prefix"});
   description = smallByteLevelJson();
   description["pre_tokenizer"]["new_switch"] = true;
   expectFailure(description, {"pre_tokenizer", "new_switch"});
@@ -187,10 +199,10 @@ TEST(HuggingFaceTokenizer, Regexes) {
                                         {"use_regex", false}}})}};
     return description;
   };
-  expectFailure(with("\\h+"), {"pretokenizers[0]", "\\h"});
+  expectFailure(with("\\R+"), {"pretokenizers[0]", "\\R"});
   expectFailure(with("a\\"), {"pretokenizers[0]"});
   expectFailure(with("(a"), {"regex"});
-  expectFailure(with("[a&&b]"), {"set operation"});
+  expectFailure(with("\\p{Nope}"), {"property \"Nope\""});
   // U+180E is not white space.
   OpenTokenizer tokenizer = open(build(with("\\s|h")));
   EXPECT_EQ(tokenizer.encode("\xE1\xA0\x8Ehe").size(), 5u);
@@ -307,6 +319,48 @@ TEST(HuggingFaceTokenizer, BadVocabulary) {
   EXPECT_EQ(tokenizer->vocabSize(), 271);
   EXPECT_TRUE(tokenizer->isMissing(265));
   EXPECT_EQ(tokenizer.decode({265}), "");
+}
+
+// Unknown text is an error where the model has no token for it.
+TEST(HuggingFaceTokenizer, UnknownWithoutToken) {
+  auto with = [](json model) {
+    json description = smallByteLevelJson();
+    description["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+    description["added_tokens"] = json::array();
+    description["model"] = std::move(model);
+    return description;
+  };
+  for (const json &model :
+       {json{{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"a", 0}}}},
+        json{{"type", "WordPiece"},
+             {"unk_token", "?"},
+             {"continuing_subword_prefix", "##"},
+             {"max_input_chars_per_word", 100},
+             {"vocab", {{"a", 0}, {"##b", 1}}}},
+        json{{"type", "Unigram"},
+             {"unk_id", nullptr},
+             {"vocab", json::array({json::array({"a", -1.0})})}}}) {
+    OpenTokenizer tokenizer = open(build(with(model)));
+    EXPECT_EQ(tokenizer.encode("a a"), (Ids{0, 0}));
+    auto ids = tokenizer->encode("a xyz");
+    ASSERT_FALSE(ids.isOk());
+    EXPECT_NE(ids.status().message().find("xyz"), std::string::npos);
+  }
+}
+
+TEST(HuggingFaceTokenizer, UnigramVocabulary) {
+  json description = smallByteLevelJson();
+  description["added_tokens"] = json::array();
+  auto model = [&](json vocab, json unknown) {
+    description["model"] = {{"type", "Unigram"},
+                            {"unk_id", std::move(unknown)},
+                            {"vocab", std::move(vocab)}};
+    return description;
+  };
+  expectFailure(model(json::array(), 0), {"vocab"});
+  expectFailure(model(json::array({json::array({"a", "b"})}), 0), {"vocab[0]"});
+  expectFailure(model(json::array({json::array({"a", 1.0})}), 7), {"unk_id"});
+  expectFailure(model({{"a", 1}}, 0), {"vocab", "array"});
 }
 
 // Hostile text of the file itself.

@@ -126,6 +126,49 @@ TEST(RealTokenizerTraps, IgnoreMergesReachesWholeTokens) {
                     "\n\nhi<|eot_id|>");
   EXPECT_EQ(rendered[0], 128000);
   EXPECT_EQ(rendered[1], 128006);
+  EXPECT_FALSE(llama3->repeatsPrefix(rendered));
+}
+
+// A text that was already rendered, with its BOS, gets another one.
+TEST(RealTokenizerTraps, BosTwice) {
+  INGOT_NEED_SHARED("tokenizers/llama2");
+  OpenTokenizer llama2 =
+      open(buildTokenizerFromFolder(sharedPath("tokenizers/llama2")));
+  EXPECT_EQ(llama2.encode("<s>G", true), (Ids{1, 1, 29954}));
+  EXPECT_TRUE(llama2->repeatsPrefix(llama2.encode("<s>G", true)));
+  EXPECT_FALSE(llama2->repeatsPrefix(llama2.encode("G", true)));
+  EXPECT_FALSE(llama2->repeatsPrefix(llama2.encode("<s>G")));
+  EXPECT_FALSE(llama2->repeatsPrefix(Ids{1}));
+  EXPECT_FALSE(llama2->repeatsPrefix({}));
+}
+
+// What stands behind a control token, with or without a space, depends on how the
+// file prepends; all of these were asked of Hugging Face's library.
+TEST(RealTokenizerTraps, TextAfterControlTokens) {
+  INGOT_NEED_SHARED("tokenizers/llama2");
+  nlohmann::json description = nlohmann::json::parse(
+      readFile(sharedPath("tokenizers/llama2/tokenizer.json")));
+  auto expect = [&](const Ids &behind, const Ids &between, const Ids &alone) {
+    OpenTokenizer llama2 = open(build(description));
+    EXPECT_EQ(llama2.encode("<s>G"), behind);
+    EXPECT_EQ(llama2.encode("a<s> b"), between);
+    EXPECT_EQ(llama2.encode("G"), alone);
+  };
+  // A normalised token is found as "\u2581<s>": at the start only.
+  expect({1, 29954}, {263, 29966, 29879, 29958, 289}, {402});
+  description["normalizer"] = nullptr;
+  auto metaspace = [&](const char *scheme) {
+    description["pre_tokenizer"] = {{"type", "Metaspace"},
+                                    {"replacement", "\xE2\x96\x81"},
+                                    {"prepend_scheme", scheme},
+                                    {"split", false}};
+  };
+  metaspace("first");
+  expect({1, 29954}, {263, 1, 289}, {402});
+  metaspace("never");
+  expect({1, 29954}, {29874, 1, 289}, {29954});
+  metaspace("always");
+  expect({1, 402}, {263, 1, 289}, {402});
 }
 
 TEST(RealTokenizerTraps, QwenSplits) {

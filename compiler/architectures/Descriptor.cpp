@@ -596,28 +596,45 @@ Result<Descriptor> resolveCases(const Descriptor &descriptor,
   return parseWhole(source, descriptor.shared, descriptor.name);
 }
 
-Result<std::vector<Descriptor>>
-loadDescriptors(const std::vector<std::string> &userPaths) {
-  std::string_view shared;
+namespace {
+
+std::string_view sharedDescriptor() {
   for (const EmbeddedDescriptor &file : embeddedDescriptors())
     if (std::string_view(file.name) == "shared.json")
-      shared = file.text;
+      return file.text;
+  return {};
+}
+
+Result<std::vector<Descriptor>> parseEmbedded() {
+  std::vector<Descriptor> descriptors;
+  for (const EmbeddedDescriptor &file : embeddedDescriptors()) {
+    if (std::string_view(file.name) == "shared.json")
+      continue;
+    INGOT_ASSIGN_OR_RETURN(
+        auto descriptor,
+        parseDescriptor(file.text, sharedDescriptor(), file.name));
+    descriptors.push_back(std::move(descriptor));
+  }
+  return descriptors;
+}
+
+} // namespace
+
+Result<std::vector<Descriptor>>
+loadDescriptors(const std::vector<std::string> &userPaths) {
+  // Parsed once: the embedded texts do not change.
+  static const Result<std::vector<Descriptor>> embedded = parseEmbedded();
+  INGOT_RETURN_IF_ERROR(embedded.status());
   std::vector<Descriptor> descriptors;
   for (const std::string &path : userPaths) {
     INGOT_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
     std::string_view text(reinterpret_cast<const char *>(file.bytes().data()),
                           file.bytes().size());
     INGOT_ASSIGN_OR_RETURN(auto descriptor,
-                           parseDescriptor(text, shared, path));
+                           parseDescriptor(text, sharedDescriptor(), path));
     descriptors.push_back(std::move(descriptor));
   }
-  for (const EmbeddedDescriptor &file : embeddedDescriptors()) {
-    if (std::string_view(file.name) == "shared.json")
-      continue;
-    INGOT_ASSIGN_OR_RETURN(auto descriptor,
-                           parseDescriptor(file.text, shared, file.name));
-    descriptors.push_back(std::move(descriptor));
-  }
+  descriptors.insert(descriptors.end(), embedded->begin(), embedded->end());
   return descriptors;
 }
 

@@ -96,6 +96,11 @@ private:
       return Status::invalid(
           "a source folder can be named for an .mlir stage only");
     ImportOptions import;
+    for (const std::string &text :
+         request.options.lora.value_or(std::vector<std::string>())) {
+      INGOT_ASSIGN_OR_RETURN(LoraRequest lora, parseLora(text));
+      import.loras.push_back(std::move(lora));
+    }
     import.descriptorPaths = request.descriptorPaths;
     INGOT_ASSIGN_OR_RETURN(ModelSpec spec,
                            importModel(request.modelPath, import));
@@ -104,6 +109,7 @@ private:
     build.kvDtype = request.options.kv.value_or("f16") == "f32" ? KvDtype::F32
                                                                 : KvDtype::F16;
     build.name = request.options.name.value_or("");
+    build.hashSources = request.hashSources;
     FailureOr<OwningOpRef<ModuleOp>> module = buildLm(context, spec, build);
     if (failed(module))
       return Status::invalid(request.modelPath + ": cannot be expressed in lm");
@@ -122,10 +128,10 @@ private:
       return Status::invalid(request.modelPath + ": is not a valid module");
     ModuleOp module = *result.module;
     const CompileOptions &options = request.options;
-    if (options.kv || options.context || options.name ||
+    if (options.kv || options.context || options.name || options.lora ||
         !request.descriptorPaths.empty())
       return Status::invalid(
-          "kv, context, name and descriptors are fixed at import; " +
+          "kv, context, name, lora and descriptors are fixed at import; " +
           request.modelPath + " has been imported");
     bool hasProgram = !module.getOps<lm::ProgramOp>().empty();
     if (!hasProgram && module.getOps<plan::TargetOp>().empty())

@@ -33,6 +33,9 @@ struct CompileRequest {
   std::string stagesFolder; // write the module after each phase into it
   std::string sourceFolder; // of a stage whose sources have no paths
   unsigned threads = 2;
+  // Off: the sources are not read for their hashes. For looking only; what was
+  // imported so cannot be made into an artifact.
+  bool hashSources = true;
 
   // One diagnostic of the compiler, ready to print: "error: layer.3.qkv: ...".
   std::function<void(const std::string &)> diagnostic;

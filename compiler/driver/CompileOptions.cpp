@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <iterator>
 
 namespace ingot {
@@ -74,6 +76,8 @@ Status readKey(const std::string &key, const Json &value,
     return readStrings(key, value, options.levels);
   if (key == "skip")
     return readStrings(key, value, options.skip);
+  if (key == "lora")
+    return readStrings(key, value, options.lora);
   if (key == "pipelines")
     return readPipelines(value, options);
   if (key == "context") {
@@ -86,7 +90,7 @@ Status readKey(const std::string &key, const Json &value,
   return Status::invalid(
       "unknown key \"" + key +
       "\" (quantize, table, kv, context, name, target, levels, "
-      "skip, pipelines)");
+      "skip, lora, pipelines)");
 }
 
 // A name is printed: one line of text.
@@ -102,6 +106,27 @@ Status checkName(const std::string &name) {
 }
 
 } // namespace
+
+Result<LoraRequest> parseLora(const std::string &text) {
+  LoraRequest request;
+  request.folder = text;
+  std::size_t colon = text.rfind(':');
+  // A colon may stand in a path: only a number behind it is a scale.
+  if (colon != std::string::npos && colon + 1 < text.size()) {
+    const char *begin = text.data() + colon + 1;
+    const char *end = text.data() + text.size();
+    double scale = 0.0;
+    auto [stop, error] = std::from_chars(begin, end, scale);
+    if (error == std::errc() && stop == end && std::isfinite(scale)) {
+      request.folder = text.substr(0, colon);
+      request.scale = scale;
+    }
+  }
+  if (request.folder.empty())
+    return Status::invalid("lora \"" + text +
+                           "\": expected FOLDER or FOLDER:scale");
+  return request;
+}
 
 std::optional<Phase> phaseByName(const std::string &name) {
   for (Phase phase : kPhases)
@@ -135,6 +160,7 @@ std::string recipeText(const CompileOptions &options) {
   add("target", options.target);
   add("levels", options.levels);
   add("skip", options.skip);
+  add("lora", options.lora);
   if (!options.pipelines.empty())
     recipe["pipelines"] = options.pipelines;
   return recipe.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -175,6 +201,9 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
         "\": expected auto, none, f32, f16, bf16, int8 or int4");
   if (options.name)
     INGOT_RETURN_IF_ERROR(checkName(*options.name));
+  if (options.lora)
+    for (const std::string &text : *options.lora)
+      INGOT_RETURN_IF_ERROR(parseLora(text).status());
   if (options.levels && options.levels->empty())
     return Status::invalid("levels: expected at least one");
   for (const std::string &word : phases.skip) {

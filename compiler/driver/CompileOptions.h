@@ -8,6 +8,7 @@
 // Unknown keys are refused. Flags win over the recipe.
 #pragma once
 
+#include "compiler/frontend/ImportOptions.h"
 #include "compiler/pipeline/Phases.h"
 #include "runtime/support/Status.h"
 
@@ -28,6 +29,7 @@ struct CompileOptions {
   std::optional<std::string> target;   // cpu
   std::optional<std::vector<std::string>> levels;
   std::optional<std::vector<std::string>> skip; // weights to leave as they are
+  std::optional<std::vector<std::string>> lora; // FOLDER[:scale], in order
   std::map<std::string, std::string> pipelines; // by phase
 };
 
@@ -47,6 +49,9 @@ std::string phaseText(Phase phase, const PhaseOptions &phaseOptions,
                       const CompileOptions &options);
 std::string wholePipelineText(const PhaseOptions &phaseOptions,
                               const CompileOptions &options);
+
+// "FOLDER" or "FOLDER:0.5".
+Result<LoraRequest> parseLora(const std::string &text);
 
 // "simplify" and so on.
 std::optional<Phase> phaseByName(const std::string &name);

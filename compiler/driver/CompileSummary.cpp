@@ -101,6 +101,24 @@ std::string bytesText(uint64_t bytes) {
 
 } // namespace
 
+std::string conversionsText(const std::vector<package::Conversion> &conversions,
+                            bool measured) {
+  if (conversions.empty())
+    return "  every weight matrix is moved as it is stored\n";
+  std::string text;
+  for (const package::Conversion &one : conversions) {
+    text += "  " + one.stored + " to " + one.encoding + ", " +
+            std::to_string(one.tensors) + " tensors, " +
+            (one.keptCodes ? "codes kept, scales rounded" : "rounded");
+    if (measured)
+      text += format(": error %.3f %% in the mean, %.3f %% of the largest "
+                     "weight of a group at most",
+                     100.0 * one.error.mean(), 100.0 * one.error.largest);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string summaryTable(CompiledModel &compiled,
                          const std::string &outputPath) {
   Facts facts = collect(compiled);
@@ -124,6 +142,7 @@ std::string summaryTable(CompiledModel &compiled,
                                    : 0.0));
   row("launches, kernels",
       std::to_string(facts.launches) + ", " + std::to_string(facts.kernels));
+  text += "conversions\n" + conversionsText(artifact.conversions, true);
   text += "memory contract\n";
   row("weights", bytesText(artifact.weightsBytes));
   row("code", bytesText(artifact.codeBytes));
@@ -142,6 +161,19 @@ std::string summaryTable(CompiledModel &compiled,
   for (const auto &[step, seconds] : compiled.seconds)
     row(step, format("%.2f s", seconds));
   return text;
+}
+
+static Json
+conversionsJson(const std::vector<package::Conversion> &conversions) {
+  Json list = Json::array();
+  for (const package::Conversion &one : conversions)
+    list.push_back({{"stored", one.stored},
+                    {"encoding", one.encoding},
+                    {"codes", one.keptCodes ? "kept" : "rounded"},
+                    {"tensors", one.tensors},
+                    {"max_relative_error", one.error.largest},
+                    {"mean_relative_error", one.error.mean()}});
+  return list;
 }
 
 std::string summaryJson(CompiledModel &compiled,
@@ -176,6 +208,7 @@ std::string summaryJson(CompiledModel &compiled,
                     {"step_tokens", kStepTokens},
                     {"step_logits_rows", kStepLogitRows},
                     {"fits", fits}}},
+                  {"conversions", conversionsJson(artifact.conversions)},
                   {"notes", compiled.notes},
                   {"warnings", artifact.warnings},
                   {"seconds", seconds}};

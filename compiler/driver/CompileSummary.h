@@ -8,6 +8,10 @@
 
 namespace ingot {
 
+// A line for each conversion, with its error where that was measured.
+std::string conversionsText(const std::vector<package::Conversion> &conversions,
+                            bool measured);
+
 // Ends with a line break.
 std::string summaryTable(CompiledModel &compiled,
                          const std::string &outputPath);

@@ -1,5 +1,6 @@
 #include "compiler/frontend/ImportModel.h"
 
+#include "compiler/frontend/LoraAdapter.h"
 #include "compiler/frontend/gguf/GgufFile.h"
 #include "compiler/frontend/gguf/GgufImporter.h"
 #include "compiler/frontend/huggingface/HuggingFaceImporter.h"
@@ -10,10 +11,11 @@
 
 namespace ingot {
 
-Result<ModelSpec> importModel(const std::string &path,
-                              const ImportOptions &options) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
+namespace {
+
+Result<ModelSpec> importBase(const std::string &path, bool isFolder,
+                             const ImportOptions &options) {
+  if (isFolder)
     return importHuggingFace(path, options);
   INGOT_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
   std::span<const std::uint8_t> bytes = file.bytes();
@@ -22,6 +24,22 @@ Result<ModelSpec> importModel(const std::string &path,
   return Status::unsupported(
       path + ": expected a Hugging Face folder or a GGUF file (which begins "
              "with \"GGUF\")");
+}
+
+} // namespace
+
+Result<ModelSpec> importModel(const std::string &path,
+                              const ImportOptions &options) {
+  std::error_code error;
+  const bool isFolder = std::filesystem::is_directory(path, error);
+  INGOT_ASSIGN_OR_RETURN(ModelSpec spec, importBase(path, isFolder, options));
+  if (options.loras.empty())
+    return spec;
+  INGOT_ASSIGN_OR_RETURN(auto descriptors,
+                         loadDescriptors(options.descriptorPaths));
+  for (const LoraRequest &lora : options.loras)
+    INGOT_RETURN_IF_ERROR(addLoraAdapter(lora, descriptors, isFolder, spec));
+  return spec;
 }
 
 } // namespace ingot

@@ -6,12 +6,20 @@
 
 namespace ingot {
 
+// An adapter to add to the weights, times a scale of the user's.
+struct LoraRequest {
+  std::string folder;
+  double scale = 1.0;
+};
+
 struct ImportOptions {
   // Use the embedding as the head when the config says the head is its own
   // tensor and the files hold none.
   bool tieMissingHead = false;
   // Family descriptors of the user, tried before the built-in ones.
   std::vector<std::string> descriptorPaths;
+  // Adapters, added in this order.
+  std::vector<LoraRequest> loras;
 };
 
 } // namespace ingot

@@ -2,55 +2,6 @@
 
 namespace ingot {
 
-const char *weightDtypeName(WeightDtype dtype) {
-  switch (dtype) {
-  case WeightDtype::F32:
-    return "F32";
-  case WeightDtype::F16:
-    return "F16";
-  case WeightDtype::BF16:
-    return "BF16";
-  case WeightDtype::Q8_0:
-    return "Q8_0";
-  case WeightDtype::Q4_0:
-    return "Q4_0";
-  case WeightDtype::Q4_1:
-    return "Q4_1";
-  }
-  return "?";
-}
-
-std::uint64_t weightBlockElements(WeightDtype dtype) {
-  switch (dtype) {
-  case WeightDtype::F32:
-  case WeightDtype::F16:
-  case WeightDtype::BF16:
-    return 1;
-  case WeightDtype::Q8_0:
-  case WeightDtype::Q4_0:
-  case WeightDtype::Q4_1:
-    return 32;
-  }
-  return 1;
-}
-
-std::uint64_t weightBlockBytes(WeightDtype dtype) {
-  switch (dtype) {
-  case WeightDtype::F32:
-    return 4;
-  case WeightDtype::F16:
-  case WeightDtype::BF16:
-    return 2;
-  case WeightDtype::Q8_0: // half scale, 32 bytes
-    return 34;
-  case WeightDtype::Q4_0: // half scale, 32 nibbles
-    return 18;
-  case WeightDtype::Q4_1: // half scale and minimum, 32 nibbles
-    return 20;
-  }
-  return 1;
-}
-
 const char *activationName(Activation activation) {
   switch (activation) {
   case Activation::Silu:

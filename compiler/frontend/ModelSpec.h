@@ -5,6 +5,8 @@
 // way it came in; only `sources` and the TensorSources differ.
 #pragma once
 
+#include "compiler/stored/StoredDetails.h"
+#include "compiler/stored/StoredForm.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
@@ -17,12 +19,18 @@
 namespace ingot {
 
 // How the elements of a weight are stored, in whichever file format.
-enum class WeightDtype { F32, F16, BF16, Q8_0, Q4_0, Q4_1 };
+using WeightDtype = StoredForm;
 
-const char *weightDtypeName(WeightDtype dtype);
+inline const char *weightDtypeName(WeightDtype dtype) {
+  return storedFormName(dtype);
+}
 // Elements in one block along a row, and the bytes of one block.
-std::uint64_t weightBlockElements(WeightDtype dtype);
-std::uint64_t weightBlockBytes(WeightDtype dtype);
+inline std::uint64_t weightBlockElements(WeightDtype dtype) {
+  return storedBlockElements(dtype);
+}
+inline std::uint64_t weightBlockBytes(WeightDtype dtype) {
+  return storedBlockBytes(dtype);
+}
 
 // A reordering of the rows done by a converter, which the reader must undo.
 enum class RowPermutation {
@@ -49,6 +57,7 @@ struct TensorSource {
   std::int64_t storedRows = 0;
   std::int64_t first = 0, run = 0, stride = 0;
   bool transposed = false; // the bytes are [in, stored rows]
+  StoredDetails details;   // scales of codes, adapters
 
   bool operator==(const TensorSource &) const = default;
 };

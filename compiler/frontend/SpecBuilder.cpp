@@ -4,6 +4,7 @@
 #include "compiler/frontend/StrictJson.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -74,6 +75,8 @@ private:
   void bindHead();
   void bindLayer(std::int64_t index);
   void setBiasesByPresence(std::int64_t index);
+  bool readFactors(const FileTensor &tensor, std::vector<float> &factors);
+  void bindFactorLists();
   void bindRotary();
   void bindLeftovers();
 
@@ -103,7 +106,8 @@ bool TensorBinder::check(const FileTensor &tensor,
                                             tensor.dtypeName + " in tensor " +
                                             quoteName(tensor.name));
     good = false;
-  } else if (shape.size() == 1 && weightBlockElements(*tensor.dtype) != 1) {
+  } else if (shape.size() == 1 && (weightBlockElements(*tensor.dtype) != 1 ||
+                                   *tensor.dtype == WeightDtype::Codes)) {
     problems_.add("unsupported dtypes", "unsupported dtype " +
                                             tensor.dtypeName + " in vector " +
                                             quoteName(tensor.name));
@@ -125,6 +129,7 @@ TensorSource sourceOf(const FileTensor &tensor) {
   source.byteOffset = tensor.byteOffset;
   source.sizeBytes = tensor.data.size();
   source.dtype = *tensor.dtype;
+  source.details = tensor.details;
   return source;
 }
 
@@ -157,7 +162,9 @@ void TensorBinder::addFused(const std::string &role, std::int64_t layer,
   std::vector<std::int64_t> shape = {allRows};
   if (matrix)
     shape.push_back(columns);
-  bool transposed = isTransposed(role, shape);
+  // Codes that others made have been turned to [out, in] already.
+  bool transposed =
+      isTransposed(role, shape) && tensor->dtype != WeightDtype::Codes;
   std::vector<std::uint64_t> stored(shape.begin(), shape.end());
   if (transposed)
     std::swap(stored[0], stored[1]);
@@ -197,7 +204,9 @@ void TensorBinder::add(const std::string &role, std::int64_t layer,
     return;
   }
   std::vector<std::uint64_t> stored(shape.begin(), shape.end());
-  bool transposed = isTransposed(role, shape);
+  // Codes that others made have been turned to [out, in] already.
+  bool transposed =
+      isTransposed(role, shape) && tensor->dtype != WeightDtype::Codes;
   if (transposed)
     std::swap(stored[0], stored[1]);
   if (!check(*tensor, stored))
@@ -373,29 +382,72 @@ void TensorBinder::bindProjections(std::int64_t index) {
     add("layer.{i}.down.bias", index, {hidden});
 }
 
+// Divisors of the frequencies, one for each, which GGUF keeps in a tensor.
+bool TensorBinder::readFactors(const FileTensor &tensor,
+                               std::vector<float> &factors) {
+  const RotarySpec &rotary = spec_.layers[0].rotary;
+  if (!check(tensor, {static_cast<std::uint64_t>(rotary.dim / 2)}))
+    return false;
+  if (*tensor.dtype != WeightDtype::F32) {
+    problems_.add("unsupported dtypes", "unsupported dtype " +
+                                            tensor.dtypeName + " in tensor " +
+                                            quoteName(tensor.name));
+    return false;
+  }
+  if (rotary.kind != RotaryKind::Default) {
+    problems_.add("wrong values",
+                  "frequency factors in tensor " + quoteName(tensor.name) +
+                      " beside rotary scaling " + rotaryKindName(rotary.kind));
+    return false;
+  }
+  factors.resize(static_cast<std::size_t>(rotary.dim / 2));
+  std::memcpy(factors.data(), tensor.data.data(),
+              factors.size() * sizeof(float));
+  for (float factor : factors)
+    if (!std::isfinite(factor) || factor <= 0.0f) {
+      problems_.add("wrong values", "a frequency factor in tensor " +
+                                        quoteName(tensor.name) +
+                                        " is not a positive number");
+      return false;
+    }
+  return true;
+}
+
+// GGUF's form of longrope: two tensors, and keys for the original length and
+// the scale of attention.
+void TensorBinder::bindFactorLists() {
+  const FileTensor *shorts = take("rope_factors_short", 0);
+  const FileTensor *longs = take("rope_factors_long", 0);
+  if (!shorts && !longs)
+    return;
+  for (auto [tensor, role] : {std::pair(shorts, "rope_factors_short"),
+                              std::pair(longs, "rope_factors_long")})
+    if (!tensor)
+      problems_.add("missing tensors", quoteName(nameOf(role, 0)));
+  for (const char *field : {"ropeOriginalLength", "ropeAttentionFactor"})
+    fields_.require(field);
+  auto original = fields_.integer("ropeOriginalLength", 2, spec_.contextLength);
+  std::vector<float> shortFactors, longFactors;
+  if (!shorts || !longs || !original || !fields_.has("ropeAttentionFactor") ||
+      !readFactors(*shorts, shortFactors) || !readFactors(*longs, longFactors))
+    return;
+  for (LayerSpec &layer : spec_.layers) {
+    RotarySpec &rotary = layer.rotary;
+    rotary.kind = RotaryKind::LongRope;
+    rotary.shortFactors.assign(shortFactors.begin(), shortFactors.end());
+    rotary.longFactors.assign(longFactors.begin(), longFactors.end());
+    rotary.originalContextLength = *original;
+    rotary.factor = double(spec_.contextLength) / double(*original);
+  }
+}
+
 // The frequencies of every layer; layers of one geometry share the work.
 void TensorBinder::bindRotary() {
+  bindFactorLists();
   std::vector<float> factors;
   if (const FileTensor *tensor = take("rope_factors", 0)) {
-    RotarySpec &rotary = spec_.layers[0].rotary;
-    if (!check(*tensor, {static_cast<std::uint64_t>(rotary.dim / 2)}))
+    if (!readFactors(*tensor, factors))
       return;
-    if (*tensor->dtype != WeightDtype::F32) {
-      problems_.add("unsupported dtypes",
-                    "unsupported dtype " + tensor->dtypeName + " in tensor " +
-                        quoteName(tensor->name));
-      return;
-    }
-    if (rotary.kind != RotaryKind::Default) {
-      problems_.add("wrong values", "frequency factors in tensor " +
-                                        quoteName(tensor->name) +
-                                        " beside rotary scaling " +
-                                        rotaryKindName(rotary.kind));
-      return;
-    }
-    factors.resize(static_cast<std::size_t>(rotary.dim / 2));
-    std::memcpy(factors.data(), tensor->data.data(),
-                factors.size() * sizeof(float));
     for (LayerSpec &layer : spec_.layers)
       layer.rotary.kind = RotaryKind::FrequencyFactors;
   }

@@ -26,6 +26,7 @@ struct FileTensor {
   std::optional<WeightDtype> dtype; // absent: one we cannot use
   std::string dtypeName;
   std::vector<std::uint64_t> shape;
+  StoredDetails details; // of codes
 };
 
 // Finishes `spec`, whose layers readModelFields() has filled: parameters, tied

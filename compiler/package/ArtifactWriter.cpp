@@ -11,6 +11,7 @@
 #include "compiler/package/WeightWriter.h"
 #include "runtime/plan/Container.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -103,6 +104,30 @@ private:
   uint64_t fileBytes_ = 0;
 };
 
+// A number of always the same length, so that the text can be reserved.
+std::string fixedNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6e", value < 1e-90 ? 0.0 : value);
+  return text;
+}
+
+// No lossy step has been measured on text, so the ledger has no measurements of
+// accuracy; it tells how far the weights are from those that were stored.
+std::string ledgerText(const std::vector<Conversion> &conversions) {
+  std::string text = "{\"measurements\":[],\"conversions\":[";
+  for (const Conversion &conversion : conversions) {
+    text += &conversion == conversions.data() ? "{" : ",{";
+    text += "\"stored\":\"" + conversion.stored + "\",\"encoding\":\"" +
+            conversion.encoding + "\",\"codes\":\"" +
+            (conversion.keptCodes ? "kept" : "rounded") +
+            "\",\"tensors\":" + std::to_string(conversion.tensors) +
+            ",\"max_relative_error\":" + fixedNumber(conversion.error.largest) +
+            ",\"mean_relative_error\":" + fixedNumber(conversion.error.mean()) +
+            "}";
+  }
+  return text + "]}";
+}
+
 // Turns the diagnostics of the translation into the message of a status.
 Result<std::vector<uint8_t>> translate(ModuleOp module,
                                        const std::vector<TargetCode> &code,
@@ -160,9 +185,9 @@ writeArtifact(const std::string &path, ModuleOp module,
   written.codeBytes = codeBytes.size();
   written.planBytes = plan.size();
   written.tokenizerBytes = assets.tokenizer.size();
-  // No lossy step has been measured, so the ledger says nothing of accuracy;
-  // what was done is in the provenance.
-  const std::string ledger = "{\"measurements\":[]}";
+  // Errors are known when the weights are written: this only takes the place.
+  written.conversions = plannedConversions(module);
+  const std::string ledger = ledgerText(written.conversions);
 
   ArtifactLayout layout;
   layout.add(container::SegmentKind::Plan, plan);
@@ -181,7 +206,12 @@ writeArtifact(const std::string &path, ModuleOp module,
       file.write(layout.offsetOf(container::SegmentKind::Code), codeBytes));
   INGOT_RETURN_IF_ERROR(writeWeights(
       module, sources, file, layout.offsetOf(container::SegmentKind::Weights),
-      options, written.warnings));
+      options, written.warnings, written.conversions));
+  const std::string measured = ledgerText(written.conversions);
+  if (measured.size() != ledger.size())
+    return Status::internal("the ledger has changed its size");
+  INGOT_RETURN_IF_ERROR(file.write(
+      layout.offsetOf(container::SegmentKind::Ledger), bytesOf(measured)));
   INGOT_RETURN_IF_ERROR(layout.writeTable(file));
   INGOT_RETURN_IF_ERROR(file.commit());
   return written;

@@ -6,6 +6,7 @@
 // same bytes, wherever they lie.
 #pragma once
 
+#include "compiler/package/PackWeights.h"
 #include "compiler/package/PlanTranslation.h"
 #include "runtime/support/Status.h"
 
@@ -28,6 +29,15 @@ struct WriteOptions {
       progress;
 };
 
+// Weights that went from one stored form to one encoding, and what that cost.
+struct Conversion {
+  std::string stored;     // "Q4_K", "gptq 4-bit", "F16+lora"
+  std::string encoding;   // "i4-g32-min"
+  bool keptCodes = false; // else rounded to nearest
+  std::uint64_t tensors = 0;
+  EncodingError error;
+};
+
 struct WrittenArtifact {
   uint64_t fileBytes = 0;
   uint64_t weightsBytes = 0;
@@ -36,6 +46,8 @@ struct WrittenArtifact {
   uint64_t tokenizerBytes = 0;
   // Groups of weights too small for a float16 scale, stored as zero.
   std::vector<std::string> warnings;
+  // What became of numbers that were not moved as they are; also in the ledger.
+  std::vector<Conversion> conversions;
 };
 
 // `levels` has the compiled levels of each target, in the module's order.

@@ -1,5 +1,5 @@
 // A tile is packed row by row: 1. find the stored row; 2. its codes and scales,
-// taken over where the block form matches the encoding, else by way of float32;
+// kept where the encoding can hold them, else by way of float32;
 // 3. the codes into the lanes of the tile.
 #include "compiler/package/PackWeights.h"
 
@@ -29,162 +29,36 @@ bool isInteger(WeightCode code) {
   return code == WeightCode::I8 || code == WeightCode::I4;
 }
 
-// Bytes of an element, or of a block of 32.
-std::uint64_t unitBytes(StoredForm form) {
-  switch (form) {
-  case StoredForm::F32:
-    return 4;
-  case StoredForm::F16:
-  case StoredForm::BF16:
-    return 2;
-  case StoredForm::Q8_0:
-    return 34;
-  case StoredForm::Q4_0:
-    return 18;
-  case StoredForm::Q4_1:
-    return 20;
-  }
-  return 0;
-}
-bool isBlock(StoredForm form) {
-  return form == StoredForm::Q8_0 || form == StoredForm::Q4_0 ||
-         form == StoredForm::Q4_1;
-}
-
-std::uint16_t load16(const std::uint8_t *from) {
-  std::uint16_t value;
-  std::memcpy(&value, from, 2);
-  return value;
-}
 void store16(std::uint8_t *to, std::uint16_t value) {
   std::memcpy(to, &value, 2);
 }
 
-// The form whose blocks are groups of the encoding, code for code.
-bool sameBlocks(StoredForm form, const WeightEncoding &encoding) {
-  if (encoding.group != kBlockColumns)
-    return false;
-  if (encoding.code == WeightCode::I8)
-    return form == StoredForm::Q8_0;
-  if (encoding.code == WeightCode::I4)
-    return form == (encoding.minimum ? StoredForm::Q4_1 : StoredForm::Q4_0);
-  return false;
-}
-
-void widenRow(StoredForm form, const std::uint8_t *row, std::uint64_t columns,
-              float *out) {
-  switch (form) {
-  case StoredForm::F32:
-    std::memcpy(out, row, columns * 4);
-    return;
-  case StoredForm::F16:
-    for (std::uint64_t k = 0; k < columns; ++k)
-      out[k] = halfToFloat(load16(row + 2 * k));
-    return;
-  case StoredForm::BF16:
-    for (std::uint64_t k = 0; k < columns; ++k)
-      out[k] = brainToFloat(load16(row + 2 * k));
-    return;
-  case StoredForm::Q8_0:
-    for (std::uint64_t b = 0; b < columns / kBlockColumns; ++b) {
-      const std::uint8_t *block = row + b * 34;
-      const float scale = halfToFloat(load16(block));
-      for (std::uint64_t k = 0; k < kBlockColumns; ++k)
-        out[b * kBlockColumns + k] =
-            static_cast<float>(static_cast<std::int8_t>(block[2 + k])) * scale;
-    }
-    return;
-  case StoredForm::Q4_0:
-  case StoredForm::Q4_1:
-    for (std::uint64_t b = 0; b < columns / kBlockColumns; ++b) {
-      const bool minimum = form == StoredForm::Q4_1;
-      const std::uint8_t *block = row + b * (minimum ? 20 : 18);
-      const float scale = halfToFloat(load16(block));
-      const float base =
-          minimum ? halfToFloat(load16(block + 2)) : -8.0f * scale;
-      const std::uint8_t *codes = block + (minimum ? 4 : 2);
-      for (std::uint64_t k = 0; k < 16; ++k) {
-        out[b * kBlockColumns + k] =
-            static_cast<float>(codes[k] & 15) * scale + base;
-        out[b * kBlockColumns + 16 + k] =
-            static_cast<float>(codes[k] >> 4) * scale + base;
-      }
-    }
-    return;
-  }
-}
-
-// Codes, one a byte, of a row whose blocks are the encoding's groups.
-void takeBlocks(StoredForm form, const std::uint8_t *row, std::uint64_t columns,
-                std::uint8_t *codes, std::uint16_t *scales,
-                std::uint16_t *mins) {
-  for (std::uint64_t b = 0; b < columns / kBlockColumns;
-       ++b, codes += kBlockColumns) {
-    const std::uint8_t *block = row + b * unitBytes(form);
-    scales[b] = load16(block);
-    if (form == StoredForm::Q8_0) {
-      for (std::uint64_t k = 0; k < kBlockColumns; ++k)
-        codes[k] = block[2 + k] ^ 0x80;
-      continue;
-    }
-    if (form == StoredForm::Q4_1)
-      mins[b] = load16(block + 2);
-    block += form == StoredForm::Q4_1 ? 4 : 2;
-    for (std::uint64_t k = 0; k < 16; ++k) {
-      codes[k] = block[k] & 15;
-      codes[16 + k] = block[k] >> 4;
-    }
-  }
+WeightConversion conversionOf(const StoredRows &part,
+                              const WeightEncoding &encoding) {
+  return conversionTo(encoding, part.tensor().form, part.tensor().details);
 }
 
 bool isFiniteHalf(std::uint16_t half) { return (half & 0x7c00) != 0x7c00; }
 
 // Where a row of the packed weight comes from.
 struct RowSource {
-  const StoredPart *part = nullptr;
-  std::uint64_t row = 0; // within the part
-  const std::uint8_t *bytes = nullptr;
+  const StoredRows *part = nullptr;
+  std::uint64_t row = 0; // within the part, in the model's order
 
   std::string at(std::uint64_t column) const {
-    return "tensor \"" + part->name + "\" row " + std::to_string(row) +
-           " column " + std::to_string(column);
+    return "tensor \"" + part->tensor().name + "\" row " +
+           std::to_string(part->storedRow(row)) + " column " +
+           std::to_string(column);
   }
 };
 
-RowSource sourceOf(const std::vector<StoredPart> &parts, std::uint64_t row) {
-  for (const StoredPart &part : parts) {
-    if (row >= part.rows) {
-      row -= part.rows;
-      continue;
-    }
-    RowSource source;
-    source.part = &part;
-    source.row = row;
-    if (part.permuteHeads != 0) {
-      // Stored row 2i + j of a head is the model's row j * half + i.
-      const std::uint64_t head = part.rows / part.permuteHeads;
-      const std::uint64_t within = row % head;
-      source.row = row - within + within % (head / 2) * 2 + within / (head / 2);
-    }
-    if (part.storedRows != 0)
-      source.row = part.first + row / part.run * part.stride + row % part.run;
-    // A row of a transposed tensor begins with an element of its first line.
-    const std::uint64_t step = part.transposed
-                                   ? unitBytes(part.form)
-                                   : part.bytes.size() / part.allRows();
-    source.bytes = part.bytes.data() + source.row * step;
-    return source;
+RowSource sourceOf(const std::vector<StoredRows> &parts, std::uint64_t row) {
+  for (const StoredRows &part : parts) {
+    if (row < part.tensor().rows)
+      return {&part, row};
+    row -= part.tensor().rows;
   }
   return {};
-}
-
-void widenSource(const RowSource &source, std::uint64_t columns, float *out) {
-  const StoredPart &part = *source.part;
-  if (!part.transposed)
-    return widenRow(part.form, source.bytes, columns, out);
-  const std::uint64_t line = part.allRows() * unitBytes(part.form);
-  for (std::uint64_t k = 0; k < columns; ++k)
-    widenRow(part.form, source.bytes + k * line, 1, out + k);
 }
 
 Status checkFinite(const RowSource &source, const std::vector<float> &values) {
@@ -201,29 +75,108 @@ Status checkFinite(const RowSource &source, const std::vector<float> &values) {
   return Status::ok();
 }
 
+// Adds the error of `values` as `encoded`, in groups of 32. Eight partial sums
+// vectorise without leave to reorder.
+void measure(std::span<const float> values, std::span<const float> encoded,
+             EncodingError &error) {
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlockColumns) {
+    const std::size_t end =
+        std::min<std::size_t>(begin + kBlockColumns, values.size());
+    float sums[8] = {}, sizes[8] = {}, worst[8] = {}, most[8] = {};
+    auto step = [&](std::size_t k, std::size_t lane) {
+      const float size = std::fabs(values[k]);
+      const float off = std::fabs(encoded[k] - values[k]);
+      sums[lane] += off;
+      sizes[lane] += size;
+      worst[lane] = std::max(worst[lane], off);
+      most[lane] = std::max(most[lane], size);
+    };
+    std::size_t k = begin;
+    for (; k + 8 <= end; k += 8)
+      for (std::size_t lane = 0; lane < 8; ++lane)
+        step(k + lane, lane);
+    for (; k < end; ++k)
+      step(k, 0);
+    float largest = 0.0f, amax = 0.0f;
+    for (std::size_t lane = 0; lane < 8; ++lane) {
+      error.error += sums[lane];
+      error.magnitude += sizes[lane];
+      largest = std::max(largest, worst[lane]);
+      amax = std::max(amax, most[lane]);
+    }
+    if (amax > 0.0f)
+      error.largest = std::max(error.largest, double(largest) / double(amax));
+  }
+}
+
 // Working memory of one thread.
 struct RowBuffers {
-  std::vector<float> values;
+  std::vector<float> values, encoded;
   std::vector<std::uint8_t> codes;
   std::vector<std::uint16_t> scales, mins;
+  std::vector<CodeScale> codeScales;
 };
+
+// What the codes of a row stand for.
+void decodeRow(const WeightEncoding &encoding, RowBuffers &row) {
+  const std::uint64_t columns = row.values.size();
+  row.encoded.resize(columns);
+  const float offset = encoding.code == WeightCode::I8 ? 128.0f
+                       : encoding.minimum              ? 0.0f
+                                                       : 8.0f;
+  for (std::uint64_t g = 0; g < row.scales.size(); ++g) {
+    const std::uint64_t begin = g * encoding.group;
+    const std::uint64_t end = std::min(begin + encoding.group, columns);
+    const float scale = halfToFloat(row.scales[g]);
+    const float base = encoding.minimum ? halfToFloat(row.mins[g]) : 0.0f;
+    for (std::uint64_t k = begin; k < end; ++k)
+      row.encoded[k] =
+          (static_cast<float>(row.codes[k]) - offset) * scale + base;
+  }
+}
+
+// The codes that the tensor keeps, scale and minimum rounded to float16.
+Status keepRow(const RowSource &source, const WeightEncoding &encoding,
+               RowBuffers &row, PackStatistics &statistics) {
+  row.codeScales.resize(row.scales.size());
+  source.part->readCodes(source.row, encoding.group, row.codes.data(),
+                         row.codeScales);
+  const std::uint64_t columns = row.values.size();
+  for (std::uint64_t g = 0; g < row.scales.size(); ++g) {
+    const std::uint64_t begin = g * encoding.group;
+    const CodeScale &scale = row.codeScales[g];
+    if (!std::isfinite(scale.scale) || !std::isfinite(scale.minimum))
+      return Status::invalid(source.at(begin) +
+                             ": expected a finite scale of the block");
+    row.scales[g] = floatToHalf(scale.scale);
+    if (encoding.minimum)
+      row.mins[g] = floatToHalf(scale.minimum);
+    if (!isFiniteHalf(row.scales[g]) ||
+        (encoding.minimum && !isFiniteHalf(row.mins[g])))
+      return Status::unsupported(
+          source.at(begin) +
+          ": weights of this group need a scale beyond float16");
+    statistics.underflowedGroups +=
+        (row.scales[g] & 0x7fff) == 0 && scale.scale != 0.0f;
+  }
+  if (!source.part->kept().exact) {
+    source.part->widen(source.row, row.values);
+    INGOT_RETURN_IF_ERROR(checkFinite(source, row.values));
+    decodeRow(encoding, row);
+    measure(row.values, std::span(row.encoded).first(columns),
+            statistics.error);
+  }
+  return Status::ok();
+}
 
 // One row of an integer encoding into the buffers.
 Status encodeRow(const RowSource &source, const WeightEncoding &encoding,
                  RowBuffers &row, PackStatistics &statistics) {
   const std::uint64_t columns = row.values.size();
   statistics.groups += row.scales.size();
-  if (sameBlocks(source.part->form, encoding)) {
-    takeBlocks(source.part->form, source.bytes, columns, row.codes.data(),
-               row.scales.data(), row.mins.data());
-    for (std::uint64_t g = 0; g < row.scales.size(); ++g)
-      if (!isFiniteHalf(row.scales[g]) ||
-          (encoding.minimum && !isFiniteHalf(row.mins[g])))
-        return Status::invalid(source.at(g * kBlockColumns) +
-                               ": expected a finite scale of the block");
-    return Status::ok();
-  }
-  widenSource(source, columns, row.values.data());
+  if (conversionOf(*source.part, encoding) != WeightConversion::Round)
+    return keepRow(source, encoding, row, statistics);
+  source.part->widen(source.row, row.values);
   INGOT_RETURN_IF_ERROR(checkFinite(source, row.values));
   for (std::uint64_t g = 0; g < row.scales.size(); ++g) {
     const std::uint64_t begin = g * encoding.group;
@@ -244,6 +197,8 @@ Status encodeRow(const RowSource &source, const WeightEncoding &encoding,
           ": weights of this group need a scale beyond float16");
     statistics.underflowedGroups += result == RoundResult::Underflowed;
   }
+  decodeRow(encoding, row);
+  measure(row.values, row.encoded, statistics.error);
   return Status::ok();
 }
 
@@ -264,14 +219,16 @@ void placeCodes(WeightCode code, const std::vector<std::uint8_t> &row,
   }
 }
 
-Status placeFloats(const RowSource &source, WeightCode code,
-                   std::vector<float> &values, std::uint64_t lane,
-                   std::uint8_t *tile) {
+Status placeFloats(const RowSource &source, WeightCode code, RowBuffers &row,
+                   std::uint64_t lane, std::uint8_t *tile,
+                   PackStatistics &statistics) {
+  std::vector<float> &values = row.values;
   const std::uint64_t columns = values.size();
-  widenSource(source, columns, values.data());
+  source.part->widen(source.row, values);
   INGOT_RETURN_IF_ERROR(checkFinite(source, values));
   const std::uint64_t elementBytes = code == WeightCode::F32 ? 4 : 2;
   std::uint8_t *to = tile + lane * elementBytes;
+  row.encoded.resize(columns);
   for (std::uint64_t k = 0; k < columns; ++k, to += kTileRows * elementBytes) {
     if (code == WeightCode::F32) {
       std::memcpy(to, &values[k], 4);
@@ -285,23 +242,40 @@ Status placeFloats(const RowSource &source, WeightCode code,
       return Status::unsupported(
           source.at(k) + ": " + std::to_string(values[k]) + " is beyond " +
           (code == WeightCode::F16 ? "float16" : "bfloat16"));
+    row.encoded[k] =
+        code == WeightCode::F16 ? halfToFloat(bits) : brainToFloat(bits);
     store16(to, bits);
   }
+  if (code != WeightCode::F32 &&
+      conversionOf(*source.part, {code, 0, false}) != WeightConversion::Exact)
+    measure(values, row.encoded, statistics.error);
   return Status::ok();
 }
 
 } // namespace
 
+void EncodingError::add(const EncodingError &other) {
+  error += other.error;
+  magnitude += other.magnitude;
+  largest = std::max(largest, other.largest);
+}
+
+void PackStatistics::add(const PackStatistics &other) {
+  groups += other.groups;
+  underflowedGroups += other.underflowedGroups;
+  error.add(other.error);
+}
+
 Result<std::uint64_t> storedRowBytes(StoredForm form, std::uint64_t columns) {
   if (columns == 0 || columns >= kLargestSide)
     return Status::invalid("expected 1 to 2^31 columns, found " +
                            std::to_string(columns));
-  if (!isBlock(form))
-    return columns * unitBytes(form);
-  if (columns % kBlockColumns != 0)
-    return Status::invalid("expected columns in blocks of 32, found " +
+  const std::uint64_t block = storedBlockElements(form);
+  if (columns % block != 0)
+    return Status::invalid("expected columns in blocks of " +
+                           std::to_string(block) + ", found " +
                            std::to_string(columns));
-  return columns / kBlockColumns * unitBytes(form);
+  return columns / block * storedBlockBytes(form);
 }
 
 Result<PackedLayout> packedLayout(const WeightEncoding &encoding,
@@ -355,43 +329,19 @@ Result<WeightPacker> WeightPacker::create(const WeightEncoding &encoding,
   WeightPacker packer;
   packer.encoding_ = encoding;
   packer.columns_ = parts.front().columns;
-  for (const StoredPart &part : parts) {
-    const std::string what = "tensor \"" + part.name + "\"";
+  for (StoredPart &part : parts) {
     if (part.columns != packer.columns_)
-      return Status::invalid(what + ": expected " +
+      return Status::invalid("tensor \"" + part.name + "\": expected " +
                              std::to_string(packer.columns_) +
                              " columns, as the rows before it, found " +
                              std::to_string(part.columns));
-    auto rowBytes = storedRowBytes(part.form, part.columns);
-    if (!rowBytes)
-      return rowBytes.status().withContext(what);
-    if (part.rows == 0 || part.rows >= kLargestSide ||
-        part.bytes.size() / *rowBytes != part.allRows() ||
-        part.bytes.size() % *rowBytes != 0)
-      return Status::invalid(what + ": expected " +
-                             std::to_string(part.allRows()) + " rows of " +
-                             std::to_string(*rowBytes) + " bytes, found " +
-                             std::to_string(part.bytes.size()) + " bytes");
-    if (part.permuteHeads != 0 &&
-        part.rows % (2 * std::uint64_t{part.permuteHeads}) != 0)
-      return Status::invalid(what + ": " + std::to_string(part.rows) +
-                             " rows are not pairs of " +
-                             std::to_string(part.permuteHeads) + " heads");
-    if (part.storedRows != 0 &&
-        (part.permuteHeads != 0 || part.run == 0 || part.rows % part.run != 0 ||
-         part.stride < part.run || part.first > part.storedRows ||
-         part.stride > part.storedRows ||
-         part.first + (part.rows / part.run - 1) * part.stride + part.run >
-             part.storedRows))
-      return Status::invalid(what + ": its rows are not within the " +
-                             std::to_string(part.storedRows) + " stored ones");
-    if (part.transposed && (isBlock(part.form) || part.permuteHeads != 0))
-      return Status::invalid(what + ": a transposed tensor has no blocks");
-    packer.rows_ += part.rows;
+    INGOT_ASSIGN_OR_RETURN(StoredRows rows,
+                           StoredRows::create(std::move(part)));
+    packer.rows_ += rows.tensor().rows;
+    packer.parts_.push_back(std::move(rows));
   }
   INGOT_ASSIGN_OR_RETURN(packer.layout_,
                          packedLayout(encoding, packer.rows_, packer.columns_));
-  packer.parts_ = std::move(parts);
   return packer;
 }
 
@@ -423,8 +373,8 @@ Status WeightPacker::packTile(std::uint64_t tile, std::span<std::uint8_t> codes,
     if (!isInteger(encoding_.code)) {
       if (!padding)
         INGOT_RETURN_IF_ERROR(placeFloats(sourceOf(parts_, index),
-                                          encoding_.code, row.values, lane,
-                                          codes.data()));
+                                          encoding_.code, row, lane,
+                                          codes.data(), statistics));
       continue;
     }
     if (padding) {
@@ -468,12 +418,13 @@ Status WeightPacker::packAll(std::span<std::uint8_t> out,
 
   // Threads take runs of tiles; of several failures the first tile's is told.
   constexpr std::uint64_t run = 16;
+  const std::uint64_t runs = (layout_.rowTiles + run - 1) / run;
+  std::vector<PackStatistics> byRun(runs);
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
   std::uint64_t failedTile = layout_.rowTiles;
   Status failure;
   auto work = [&] {
-    PackStatistics mine;
     for (std::uint64_t begin = next.fetch_add(run); begin < layout_.rowTiles;
          begin = next.fetch_add(run))
       for (std::uint64_t tile = begin;
@@ -487,7 +438,7 @@ Status WeightPacker::packAll(std::span<std::uint8_t> out,
                      encoding_.minimum
                          ? piece(layout_.minsOffset, layout_.scalesBytesPerTile)
                          : std::span<std::uint8_t>(),
-                     mine);
+                     byRun[begin / run]);
         if (status.isOk())
           continue;
         std::lock_guard<std::mutex> lock(mutex);
@@ -497,13 +448,11 @@ Status WeightPacker::packAll(std::span<std::uint8_t> out,
         }
         break;
       }
-    std::lock_guard<std::mutex> lock(mutex);
-    statistics.groups += mine.groups;
-    statistics.underflowedGroups += mine.underflowedGroups;
   };
-  const std::uint64_t runs = (layout_.rowTiles + run - 1) / run;
   runOnThreads(static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)),
                work);
+  for (const PackStatistics &each : byRun)
+    statistics.add(each);
   return failure;
 }
 
@@ -515,7 +464,7 @@ Status WeightPacker::widenRows(std::uint64_t firstRow,
   std::vector<float> values(columns_);
   for (std::uint64_t i = 0; i < out.size() / columns_; ++i) {
     const RowSource source = sourceOf(parts_, firstRow + i);
-    widenSource(source, columns_, values.data());
+    source.part->widen(source.row, values);
     INGOT_RETURN_IF_ERROR(checkFinite(source, values));
     std::copy(values.begin(), values.end(),
               out.begin() + static_cast<std::ptrdiff_t>(i * columns_));

@@ -1,11 +1,14 @@
 // From weights as a source file stores them to the packed planes that kernels
 // read ("r16": 16 output rows interleaved; docs/numerics.md and
-// runtime/plan/KernelAbi.h). Blocks whose form already matches the encoding
-// keep their codes and scales; everything else is widened to float32 and
-// rounded to nearest. Works a tile of 16 rows at a time, so that a model is
-// packed in little memory; tiles may be packed by several threads.
+// runtime/plan/KernelAbi.h). Codes that the encoding can hold are kept, with
+// their scales rounded to float16 where they are not already; everything else
+// is widened to float32 and rounded to nearest, and the error is measured. Works
+// a tile of 16 rows at a time, so that a model is packed in little memory; tiles
+// may be packed by several threads.
 #pragma once
 
+#include "compiler/stored/StoredRows.h"
+#include "compiler/stored/WeightConversion.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
@@ -15,40 +18,15 @@
 
 namespace ingot::package {
 
-enum class WeightCode { F32, F16, BF16, I8, I4 };
+using ingot::StoredForm;
+using ingot::WeightCode;
+using ingot::WeightEncoding;
 
-// How the packed weight holds its numbers (as `Encoding` of plan.fbs).
-struct WeightEncoding {
-  WeightCode code = WeightCode::F32;
-  std::uint32_t group = 0; // 0 for float codes
-  bool minimum = false;
-};
-
-// How the source stores them: plain elements, or ggml's blocks of 32.
-enum class StoredForm { F32, F16, BF16, Q8_0, Q4_0, Q4_1 };
+// One tensor of a weight; the packed weight holds its rows in the model's order.
+using StoredPart = StoredTensor;
 
 // Bytes of one row of `columns` elements; an error where blocks do not divide it.
 Result<std::uint64_t> storedRowBytes(StoredForm form, std::uint64_t columns);
-
-// Rows of a weight as they lie in a source file.
-struct StoredPart {
-  std::string name; // of the tensor, for messages
-  StoredForm form = StoredForm::F32;
-  std::span<const std::uint8_t> bytes; // [rows, columns]
-  std::uint64_t rows = 0;
-  std::uint64_t columns = 0;
-  // > 0: the rows are llama.cpp's permuted q or k projection of this many
-  // heads; the packed weight holds them in the model's own order.
-  std::uint32_t permuteHeads = 0;
-  // > 0: the bytes hold this many rows, and row r of the part is stored row
-  // first + r / run * stride + r % run.
-  std::uint64_t storedRows = 0;
-  std::uint64_t first = 0, run = 0, stride = 0;
-  // The bytes are [columns, stored rows]; for forms without blocks.
-  bool transposed = false;
-
-  std::uint64_t allRows() const { return storedRows ? storedRows : rows; }
-};
 
 // Where the planes of a packed tensor lie, from its start; each is 64-byte
 // aligned. scalesOffset and minsOffset are 0 where there is no such plane.
@@ -65,10 +43,26 @@ struct PackedLayout {
 Result<PackedLayout> packedLayout(const WeightEncoding &encoding,
                                   std::uint64_t rows, std::uint64_t columns);
 
+// The difference between what was stored and what the encoding holds. Sums are
+// by row and must be added in the order of rows, so that they are reproducible.
+struct EncodingError {
+  double error = 0.0;     // sum of |encoded - stored|
+  double magnitude = 0.0; // sum of |stored|
+  // The largest |encoded - stored| of a group of 32 (of a row, for floats)
+  // relative to the largest |stored| of that group.
+  double largest = 0.0;
+
+  void add(const EncodingError &other);
+  double mean() const { return magnitude > 0.0 ? error / magnitude : 0.0; }
+};
+
 struct PackStatistics {
   std::uint64_t groups = 0;
   // Groups that are not zero but too small for a float16 scale: stored as zero.
   std::uint64_t underflowedGroups = 0;
+  EncodingError error;
+
+  void add(const PackStatistics &other);
 };
 
 // One weight: the rows of its parts one after another. Borrows the parts' bytes.
@@ -99,7 +93,7 @@ public:
 
 private:
   WeightEncoding encoding_;
-  std::vector<StoredPart> parts_;
+  std::vector<StoredRows> parts_;
   PackedLayout layout_;
   std::uint64_t rows_ = 0;
   std::uint64_t columns_ = 0;

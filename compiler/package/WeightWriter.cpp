@@ -1,14 +1,19 @@
 #include "compiler/package/WeightWriter.h"
 
 #include "compiler/package/PackWeights.h"
+#include "dialects/StoredDetailsAttr.h"
 #include "passes/lower/WeightLayout.h"
 #include "runtime/support/RunOnThreads.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 
 using namespace mlir;
@@ -20,7 +25,8 @@ namespace ingot::package {
 //===----------------------------------------------------------------------===//
 
 Result<WeightSources> WeightSources::open(ModuleOp module,
-                                          const std::string &sourceFolder) {
+                                          const std::string &sourceFolder,
+                                          bool hashed) {
   WeightSources sources;
   for (auto op : module.getOps<plan::SourceOp>()) {
     std::string path;
@@ -37,7 +43,8 @@ Result<WeightSources> WeightSources::open(ModuleOp module,
       return Status::invalid(
           path + ": has " + std::to_string(file.bytes().size()) +
           " bytes, expected " + std::to_string(op.getSize()) + " as at import");
-    if (std::string found = xxh3Text(file.bytes()); found != op.getHash())
+    if (std::string found = hashed ? xxh3Text(file.bytes()) : "";
+        hashed && found != op.getHash())
       return Status::invalid(path +
                              ": has changed since it was imported (XXH3 " +
                              found + ", expected " + op.getHash().str() + ")");
@@ -69,6 +76,65 @@ bool WeightSources::contains(const std::string &path) const {
 
 namespace {
 
+// "Q4_K", or "Q5_K, Q6_K" for a weight that was merged of both.
+std::string storedText(plan::WeightOp op) {
+  std::vector<std::string> forms;
+  for (auto part : op.getParts()->getAsRange<plan::PartAttr>())
+    if (std::string form = plan::describeStored(part);
+        std::find(forms.begin(), forms.end(), form) == forms.end())
+      forms.push_back(form);
+  return llvm::join(forms, ", ");
+}
+
+// The conversion that a weight belongs to; null where its numbers are moved as
+// they are.
+Conversion *findConversion(plan::WeightOp op,
+                           std::vector<Conversion> &conversions) {
+  if (!op.getParts() || op.getLayout() == plan::Layout::Row ||
+      plan::isMovedExactly(op))
+    return nullptr;
+  Conversion wanted;
+  wanted.stored = storedText(op);
+  wanted.encoding = op.getEncoding().getShortName();
+  wanted.keptCodes = op.getMethod() == "stored";
+  for (Conversion &conversion : conversions)
+    if (conversion.stored == wanted.stored &&
+        conversion.encoding == wanted.encoding &&
+        conversion.keptCodes == wanted.keptCodes)
+      return &conversion;
+  conversions.push_back(std::move(wanted));
+  return &conversions.back();
+}
+
+// The parts of a weight, with their bytes and those of their details.
+Result<std::vector<StoredPart>> partsOf(plan::WeightOp op,
+                                        const WeightSources &sources) {
+  std::vector<StoredPart> parts;
+  for (auto part : op.getParts()->getAsRange<plan::PartAttr>()) {
+    StoredPart stored;
+    stored.name = part.getName().str();
+    stored.form = plan::storedForm(part.getStored());
+    stored.bytes = sources.bytes(part.getSource().getValue())
+                       .subspan(part.getOffset(), part.getSize());
+    stored.rows = part.getRows();
+    stored.columns = part.getColumns();
+    stored.permuteHeads = part.getPermute();
+    stored.storedRows = part.getStoredRows();
+    stored.first = part.getFirst();
+    stored.run = part.getRun();
+    stored.stride = part.getStride();
+    stored.transposed = part.getTransposed();
+    INGOT_ASSIGN_OR_RETURN(stored.details,
+                           readStoredDetails(part.getDetails()));
+    stored.details.forEachPlane([&](StoredPlane &plane) {
+      plane.bytes = sources.bytes(plane.source)
+                        .subspan(plane.byteOffset, plane.sizeBytes);
+    });
+    parts.push_back(std::move(stored));
+  }
+  return parts;
+}
+
 // Codes that a thread packs before it writes them.
 constexpr uint64_t kRunBytes = uint64_t(4) << 20;
 
@@ -79,6 +145,7 @@ struct PlacedWeight {
   bool isRow = false;
   WeightPacker packer;
   std::vector<float> value; // instead of a packer
+  plan::WeightOp op;
 };
 
 // Tiles [first, last) of a weight; all of one in layout "row".
@@ -98,6 +165,7 @@ public:
              uint64_t segmentOffset) {
     PlacedWeight weight;
     weight.name = op.getSymName().str();
+    weight.op = op;
     if (!op.getPlacement())
       return Status::invalid("weight @" + weight.name + " has no placement");
     plan::PlacementAttr placement = *op.getPlacement();
@@ -120,23 +188,8 @@ public:
         return Status::unsupported("weight @" + weight.name +
                                    ": a value is written in layout row only");
     } else {
-      std::vector<StoredPart> parts;
-      for (auto part : op.getParts()->getAsRange<plan::PartAttr>()) {
-        StoredPart stored;
-        stored.name = part.getName().str();
-        stored.form = plan::storedForm(part.getStored());
-        stored.bytes = sources.bytes(part.getSource().getValue())
-                           .subspan(part.getOffset(), part.getSize());
-        stored.rows = part.getRows();
-        stored.columns = part.getColumns();
-        stored.permuteHeads = part.getPermute();
-        stored.storedRows = part.getStoredRows();
-        stored.first = part.getFirst();
-        stored.run = part.getRun();
-        stored.stride = part.getStride();
-        stored.transposed = part.getTransposed();
-        parts.push_back(std::move(stored));
-      }
+      INGOT_ASSIGN_OR_RETURN(std::vector<StoredPart> parts,
+                             partsOf(op, sources));
       WeightEncoding encoding;
       if (!weight.isRow)
         encoding = plan::packedEncoding(op.getEncoding());
@@ -153,15 +206,25 @@ public:
   }
 
   Status run() {
+    statistics_.resize(runs_.size());
     runOnThreads(options_.threads, [this] { work(); });
     return failure_;
   }
 
-  void addWarnings(std::vector<std::string> &warnings) const {
-    for (const auto &[index, groups] : underflows_)
-      warnings.push_back(
-          "weight @" + weights_[index].name + ": " + std::to_string(groups) +
-          " groups are too small for a float16 scale and became zero");
+  // In the order of the runs, so that sums do not depend on the threads.
+  void report(std::vector<std::string> &warnings,
+              std::vector<Conversion> &conversions) const {
+    std::vector<PackStatistics> byWeight(weights_.size());
+    for (size_t i = 0; i < runs_.size(); ++i)
+      byWeight[runs_[i].weight].add(statistics_[i]);
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      if (uint64_t groups = byWeight[i].underflowedGroups)
+        warnings.push_back(
+            "weight @" + weights_[i].name + ": " + std::to_string(groups) +
+            " groups are too small for a float16 scale and became zero");
+      if (Conversion *conversion = findConversion(weights_[i].op, conversions))
+        conversion->error.add(byWeight[i].error);
+    }
   }
 
 private:
@@ -187,17 +250,15 @@ private:
       size_t next = next_++;
       if (next >= runs_.size())
         return;
-      PackStatistics statistics;
-      Status status = process(runs_[next], buffers, statistics);
+      Status status = process(runs_[next], buffers, statistics_[next]);
       std::lock_guard<std::mutex> lock(mutex_);
-      report(runs_[next], next, std::move(status), statistics);
+      finish(runs_[next], next, std::move(status));
     }
   }
 
   // Under the mutex. Of several failures the one of the earliest run is kept,
   // so that the message does not depend on the threads.
-  void report(const Run &run, size_t index, Status status,
-              const PackStatistics &statistics) {
+  void finish(const Run &run, size_t index, Status status) {
     const PlacedWeight &weight = weights_[run.weight];
     if (!status) {
       if (index < failedRun_) {
@@ -207,8 +268,6 @@ private:
       stop_ = true;
       return;
     }
-    if (statistics.underflowedGroups)
-      underflows_[run.weight] += statistics.underflowedGroups;
     doneBytes_ += run.bytes;
     if (options_.progress)
       options_.progress(weight.name, std::min(doneBytes_, totalBytes_),
@@ -277,6 +336,7 @@ private:
   const WriteOptions &options_;
   std::vector<PlacedWeight> weights_;
   std::vector<Run> runs_;
+  std::vector<PackStatistics> statistics_; // of each run
   uint64_t totalBytes_ = 0;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> stop_ = false;
@@ -284,20 +344,75 @@ private:
   uint64_t doneBytes_ = 0;
   Status failure_;
   size_t failedRun_ = SIZE_MAX;
-  std::map<size_t, uint64_t> underflows_;
 };
 
 } // namespace
 
+std::vector<Conversion> plannedConversions(ModuleOp module) {
+  std::vector<Conversion> conversions;
+  for (auto op : module.getOps<plan::WeightOp>())
+    if (Conversion *conversion = findConversion(op, conversions))
+      ++conversion->tensors;
+  return conversions;
+}
+
+Result<double> estimateWriteSeconds(ModuleOp module,
+                                    const std::string &sourceFolder,
+                                    unsigned threads) {
+  INGOT_ASSIGN_OR_RETURN(
+      WeightSources sources,
+      WeightSources::open(module, sourceFolder, /*hashed=*/false));
+  // Seconds of one element by stored form and encoding.
+  std::map<std::string, double> secondsOf;
+  double seconds = 0.0;
+  for (auto op : module.getOps<plan::WeightOp>()) {
+    if (!op.getParts() || op.getLayout() == plan::Layout::Row)
+      continue;
+    std::string kind = storedText(op) + " " + op.getEncoding().getShortName();
+    auto known = secondsOf.find(kind);
+    if (known == secondsOf.end()) {
+      INGOT_ASSIGN_OR_RETURN(std::vector<StoredPart> parts,
+                             partsOf(op, sources));
+      INGOT_ASSIGN_OR_RETURN(
+          WeightPacker packer,
+          WeightPacker::create(plan::packedEncoding(op.getEncoding()),
+                               std::move(parts)));
+      const PackedLayout &layout = packer.layout();
+      std::vector<uint8_t> codes(layout.codesBytesPerTile);
+      std::vector<uint8_t> scales(layout.scalesBytesPerTile);
+      std::vector<uint8_t> mins(layout.minsOffset ? layout.scalesBytesPerTile
+                                                  : 0);
+      // The quickest of a few tiles: the first waits for the disk, and any may
+      // wait for other programs.
+      double least = std::numeric_limits<double>::infinity();
+      for (uint64_t tile = 0; tile < std::min<uint64_t>(layout.rowTiles, 8);
+           ++tile) {
+        PackStatistics statistics;
+        auto start = std::chrono::steady_clock::now();
+        INGOT_RETURN_IF_ERROR(
+            packer.packTile(tile, codes, scales, mins, statistics));
+        std::chrono::duration<double> spent =
+            std::chrono::steady_clock::now() - start;
+        least = std::min(least, spent.count());
+      }
+      known = secondsOf.emplace(kind, least / (16.0 * double(packer.columns())))
+                  .first;
+    }
+    seconds += known->second * double(op.getNumElements());
+  }
+  return seconds / std::max(1u, threads);
+}
+
 Status writeWeights(ModuleOp module, const WeightSources &sources,
                     const OutputFile &file, uint64_t segmentOffset,
                     const WriteOptions &options,
-                    std::vector<std::string> &warnings) {
+                    std::vector<std::string> &warnings,
+                    std::vector<Conversion> &conversions) {
   Writer writer(file, options);
   for (auto op : module.getOps<plan::WeightOp>())
     INGOT_RETURN_IF_ERROR(writer.add(op, sources, segmentOffset));
   INGOT_RETURN_IF_ERROR(writer.run());
-  writer.addWarnings(warnings);
+  writer.report(warnings, conversions);
   return Status::ok();
 }
 

@@ -1,9 +1,10 @@
-// Exact blocks keep their codes and scales; all else goes through float32.
+// Codes that the encoding can hold are kept; all else goes through float32.
 #include "compiler/reference/LmWeights.h"
 
-#include "compiler/frontend/gguf/Dequantize.h"
 #include "compiler/kernels/reference/Scalar.h"
 #include "compiler/package/RoundWeights.h"
+#include "compiler/stored/Dequantize.h"
+#include "dialects/StoredDetailsAttr.h"
 
 #include <bit>
 #include <cmath>
@@ -11,37 +12,6 @@
 
 namespace ingot {
 namespace {
-
-WeightDtype dtypeOf(lm::Stored stored) {
-  switch (stored) {
-  case lm::Stored::F32:
-    return WeightDtype::F32;
-  case lm::Stored::F16:
-    return WeightDtype::F16;
-  case lm::Stored::BF16:
-    return WeightDtype::BF16;
-  case lm::Stored::Q8_0:
-    return WeightDtype::Q8_0;
-  case lm::Stored::Q4_0:
-    return WeightDtype::Q4_0;
-  case lm::Stored::Q4_1:
-    return WeightDtype::Q4_1;
-  }
-  llvm_unreachable("all stored forms are handled");
-}
-
-// The stored row of a logical row: within a fused projection, or undoing
-// llama.cpp's permutation.
-std::int64_t storedRow(lm::PartAttr part, std::int64_t row) {
-  if (part.getStoredRows() != 0)
-    return part.getFirst() + row / part.getRun() * part.getStride() +
-           row % part.getRun();
-  if (part.getPermute() == 0)
-    return row;
-  std::int64_t headRows = part.getRows() / part.getPermute();
-  std::int64_t inHead = row % headRows, half = headRows / 2;
-  return row - inHead + 2 * (inHead % half) + inHead / half;
-}
 
 float roundToBfloat(float value) {
   std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
@@ -51,30 +21,6 @@ float roundToBfloat(float value) {
 
 float roundToHalf(float value) {
   return reference::fromHalf(reference::toHalf(value));
-}
-
-std::uint16_t halfBits(const std::uint8_t *bytes) {
-  return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
-}
-
-// One block of 32 with its codes and scale as stored.
-void takeBlock(lm::Stored stored, const std::uint8_t *block, std::int8_t *codes,
-               float &scale, float *min) {
-  scale = halfToFloat(halfBits(block));
-  if (stored == lm::Stored::Q8_0) {
-    std::memcpy(codes, block + 2, 32);
-    return;
-  }
-  const std::uint8_t *nibbles = block + 2;
-  if (stored == lm::Stored::Q4_1) {
-    *min = halfToFloat(halfBits(block + 2));
-    nibbles = block + 4;
-  }
-  int offset = stored == lm::Stored::Q4_0 ? 8 : 0;
-  for (int i = 0; i < 16; ++i) {
-    codes[i] = static_cast<std::int8_t>((nibbles[i] & 15) - offset);
-    codes[16 + i] = static_cast<std::int8_t>((nibbles[i] >> 4) - offset);
-  }
 }
 
 // Rounds a group as the packer does (which nearest codes to take is its choice).
@@ -127,6 +73,31 @@ Result<LmSourceFiles> LmSourceFiles::open(mlir::ModuleOp module,
   return files;
 }
 
+Result<StoredRows> LmSourceFiles::open(lm::PartAttr part) const {
+  auto bytes = [&](const std::string &source, std::uint64_t offset,
+                   std::uint64_t size) {
+    return files_.at(source).bytes().subspan(offset, size);
+  };
+  StoredTensor tensor;
+  tensor.name = part.getName().str();
+  tensor.form = lm::storedForm(part.getStored());
+  tensor.bytes = bytes(part.getSource().getValue().str(), part.getOffset(),
+                       part.getSize());
+  tensor.rows = part.getRows();
+  tensor.columns = part.getColumns();
+  tensor.permuteHeads = part.getPermute();
+  tensor.storedRows = part.getStoredRows();
+  tensor.first = part.getFirst();
+  tensor.run = part.getRun();
+  tensor.stride = part.getStride();
+  tensor.transposed = part.getTransposed();
+  INGOT_ASSIGN_OR_RETURN(tensor.details, readStoredDetails(part.getDetails()));
+  tensor.details.forEachPlane([&](StoredPlane &plane) {
+    plane.bytes = bytes(plane.source, plane.byteOffset, plane.sizeBytes);
+  });
+  return StoredRows::create(std::move(tensor));
+}
+
 Result<LoadedWeight> LmSourceFiles::load(lm::WeightOp weight) const {
   LoadedWeight loaded;
   lm::EncodingAttr encoding = weight.getEncoding();
@@ -151,49 +122,43 @@ Result<LoadedWeight> LmSourceFiles::load(lm::WeightOp weight) const {
 
   std::int64_t row = 0;
   for (lm::PartAttr part : weight.getPartList()) {
-    lm::Stored stored = part.getStored();
-    bool exact = lm::encodingOf(weight.getContext(), stored) == encoding;
-    std::span<const std::uint8_t> bytes =
-        files_.at(part.getSource().getValue().str())
-            .bytes()
-            .subspan(part.getOffset(), part.getSize());
-    std::int64_t storedRows =
-        part.getStoredRows() ? part.getStoredRows() : part.getRows();
-    std::int64_t rowBytes = part.getSize() / storedRows;
-    std::vector<std::uint8_t> column;
+    INGOT_ASSIGN_OR_RETURN(StoredRows rows, open(part));
+    bool keep = conversionTo(lm::weightEncoding(encoding), rows.tensor().form,
+                             rows.tensor().details) != WeightConversion::Round;
+    int offset = encoding.getCode() == lm::WeightCode::I8 ? 128
+                 : encoding.getMinimum()                  ? 0
+                                                          : 8;
+    std::vector<std::uint8_t> stored(loaded.columns);
+    std::vector<CodeScale> kept(loaded.groups);
     for (std::int64_t partRow = 0; partRow < part.getRows(); ++partRow, ++row) {
-      std::span<const std::uint8_t> from;
-      if (part.getTransposed()) {
-        std::int64_t element = lm::storedBlockBytes(stored);
-        column.clear();
-        for (std::int64_t k = 0; k < loaded.columns; ++k) {
-          auto at = bytes.subspan(
-              (k * storedRows + storedRow(part, partRow)) * element, element);
-          column.insert(column.end(), at.begin(), at.end());
-        }
-        from = column;
-      } else {
-        from = bytes.subspan(storedRow(part, partRow) * rowBytes, rowBytes);
-      }
       std::span<float> to(&loaded.values[row * loaded.columns], loaded.columns);
-      INGOT_RETURN_IF_ERROR(dequantize(dtypeOf(stored), from, to));
+      rows.widen(partRow, to);
+      if (loaded.groups == 0)
+        continue;
+      std::int8_t *codes = &loaded.codes[row * loaded.columns];
+      if (keep) {
+        rows.readCodes(partRow, loaded.group, stored.data(), kept);
+        for (std::int64_t k = 0; k < loaded.columns; ++k)
+          codes[k] = static_cast<std::int8_t>(stored[k] - offset);
+      }
       for (std::int64_t group = 0; group < loaded.groups; ++group) {
         std::int64_t begin = group * loaded.group;
         std::int64_t size = std::min(loaded.group, loaded.columns - begin);
-        std::int8_t *codes = &loaded.codes[row * loaded.columns + begin];
         std::int64_t index = row * loaded.groups + group;
         float &scale = loaded.scales[index];
         float *min = loaded.mins.empty() ? nullptr : &loaded.mins[index];
-        if (exact)
-          takeBlock(stored, &from[group * lm::storedBlockBytes(stored)], codes,
-                    scale, min);
-        else
-          INGOT_RETURN_IF_ERROR(roundGroup(
-              part, encoding, to.subspan(begin, size), codes, scale, min));
-        for (std::int64_t i = 0; i < size; ++i)
-          to[begin + i] =
-              min ? std::fma(scale, static_cast<float>(codes[i]), *min)
-                  : scale * static_cast<float>(codes[i]);
+        if (keep) {
+          scale = roundToHalf(kept[group].scale);
+          if (min)
+            *min = roundToHalf(kept[group].minimum);
+        } else {
+          INGOT_RETURN_IF_ERROR(roundGroup(part, encoding,
+                                           to.subspan(begin, size),
+                                           codes + begin, scale, min));
+        }
+        for (std::int64_t i = begin; i < begin + size; ++i)
+          to[i] = min ? std::fma(scale, static_cast<float>(codes[i]), *min)
+                      : scale * static_cast<float>(codes[i]);
       }
     }
   }

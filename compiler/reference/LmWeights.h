@@ -3,6 +3,7 @@
 // oracle for small models.
 #pragma once
 
+#include "compiler/stored/StoredRows.h"
 #include "dialects/lm/LmOps.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Status.h"
@@ -38,6 +39,8 @@ public:
   Result<LoadedWeight> load(lm::WeightOp weight) const;
 
 private:
+  Result<StoredRows> open(lm::PartAttr part) const;
+
   std::map<std::string, MappedFile> files_; // by symbol
 };
 

@@ -21,10 +21,18 @@ def Lm_WeightCodeEnum : Lm_Enum<"WeightCode", "element of an encoding", [
     I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"I8", 3, "i8">,
     I32EnumAttrCase<"I4", 4, "i4">]>;
 
+// The order is that of StoredForm in compiler/stored/StoredForm.h.
 def Lm_StoredEnum : Lm_Enum<"Stored", "element or block of a source file", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
     I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"Q8_0", 3, "q8_0">,
-    I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">]>;
+    I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">,
+    I32EnumAttrCase<"Q5_0", 6, "q5_0">, I32EnumAttrCase<"Q5_1", 7, "q5_1">,
+    I32EnumAttrCase<"Q4_K", 8, "q4_k">, I32EnumAttrCase<"Q5_K", 9, "q5_k">,
+    I32EnumAttrCase<"Q6_K", 10, "q6_k">, I32EnumAttrCase<"F64", 11, "f64">,
+    I32EnumAttrCase<"F8E4M3", 12, "f8_e4m3">,
+    I32EnumAttrCase<"F8E5M2", 13, "f8_e5m2">,
+    I32EnumAttrCase<"F8E8M0", 14, "f8_e8m0">,
+    I32EnumAttrCase<"Codes", 15, "codes">]>;
 
 def Lm_LayoutEnum : Lm_Enum<"Layout", "how a weight will lie in the artifact", [
     I32EnumAttrCase<"R16", 0, "r16">, I32EnumAttrCase<"Row", 1, "row">]>;
@@ -103,11 +111,17 @@ def Lm_Part : Lm_Attr<"Part", "part"> {
     `first + r / run * stride + r % run` (a projection that is fused with others).
     `transposed` bytes are [columns, stored rows].
 
+    `details` tells of further tensors: `codes` (the scales, zero points and column
+    groups of the form `codes`; compiler/stored/StoredDetails.h) and `adapters`,
+    products of two low-rank matrices that are added to the rows.
+
     - part_c1: `rows` and `columns` are positive, `columns` is a multiple of the block of
       `stored`, and `size` is the bytes of that many blocks.
     - part_c2: `permute` (0 for none) divides `rows` into heads of an even number of rows.
     - part_c3: `first`, `run` and `stride` stand with `stored_rows`, lie within it, and not
       with `permute`; `transposed` needs a stored form without blocks.
+    - part_c4: `details` has only keys that are known, its tensors have the sizes
+      that the shape asks for, and `codes` is there exactly for the form `codes`.
 
     Example: `#lm.part<source = @src0, name = "blk.0.attn_q.weight", offset = 4096,
     size = 2176, stored = q8_0, rows = 32, columns = 64, permute = 4>`
@@ -122,7 +136,8 @@ def Lm_Part : Lm_Attr<"Part", "part"> {
                         DefaultValuedParameter<"int64_t", "0">:$first,
                         DefaultValuedParameter<"int64_t", "0">:$run,
                         DefaultValuedParameter<"int64_t", "0">:$stride,
-                        DefaultValuedParameter<"bool", "false">:$transposed);
+                        DefaultValuedParameter<"bool", "false">:$transposed,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$details);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -1,5 +1,6 @@
 // Registration, types and attributes of the lm dialect.
 #include "dialects/lm/LmDialect.h"
+#include "dialects/StoredDetailsAttr.h"
 #include "dialects/lm/LmOps.h"
 
 #include "mlir/IR/Builders.h"
@@ -166,15 +167,30 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                  std::int64_t size, Stored stored, std::int64_t rows,
                  std::int64_t columns, std::int64_t permute,
                  std::int64_t storedRows, std::int64_t first, std::int64_t run,
-                 std::int64_t stride, bool transposed) {
-  std::int64_t block = storedBlockElements(stored);
+                 std::int64_t stride, bool transposed, DictionaryAttr details) {
+  ingot::StoredForm form = storedForm(stored);
+  std::int64_t block = ingot::storedBlockElements(form);
+  std::int64_t allRows = storedRows ? storedRows : rows;
   std::int64_t elements = 0, bytes = 0;
-  if (rows <= 0 || columns <= 0 || columns % block != 0 || storedRows < 0 ||
-      __builtin_mul_overflow(storedRows ? storedRows : rows, columns,
-                             &elements) ||
-      __builtin_mul_overflow(elements / block, storedBlockBytes(stored),
-                             &bytes) ||
-      bytes != size || offset < 0)
+  bool hasCodes = form == ingot::StoredForm::Codes;
+  bool valid =
+      rows > 0 && columns > 0 && columns % block == 0 && offset >= 0 &&
+      storedRows >= 0 && !__builtin_mul_overflow(allRows, columns, &elements) &&
+      !__builtin_mul_overflow(
+          elements / block,
+          static_cast<std::int64_t>(ingot::storedBlockBytes(form)), &bytes);
+  if (valid && (details || hasCodes)) {
+    ingot::Result<std::uint64_t> codes =
+        ingot::verifyStoredDetails(details, name.getValue(), allRows, columns);
+    if (!codes)
+      return emitError() << "part_c4: " << codes.status().message();
+    if ((*codes != 0) != hasCodes)
+      return emitError() << "part_c4: " << name
+                         << " has details of codes exactly where it is stored "
+                            "as codes";
+    bytes = hasCodes ? static_cast<std::int64_t>(*codes) : bytes;
+  }
+  if (!valid || bytes != size)
     return emitError() << "part_c1: " << name << " of " << rows << "x"
                        << columns << " " << stringifyStored(stored)
                        << " elements must be whole blocks of " << block
@@ -192,59 +208,65 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "part_c3: rows in runs of " << run << " every "
                        << stride << " from " << first << " are not within "
                        << storedRows << " stored rows";
-  if (transposed && (block != 1 || permute != 0))
+  if (transposed && (block != 1 || permute != 0 || hasCodes))
     return emitError() << "part_c3: a transposed tensor has no blocks and no "
                           "permutation";
   return success();
 }
 
-std::int64_t ingot::lm::storedBlockElements(Stored stored) {
-  switch (stored) {
-  case Stored::F32:
-  case Stored::F16:
-  case Stored::BF16:
-    return 1;
-  case Stored::Q8_0:
-  case Stored::Q4_0:
-  case Stored::Q4_1:
-    return 32;
-  }
-  llvm_unreachable("all stored forms are handled");
+//===----------------------------------------------------------------------===//
+// Stored forms and encodings
+//===----------------------------------------------------------------------===//
+
+static_assert(getMaxEnumValForStored() + 1 == ingot::kNumStoredForms);
+static_assert(int(Stored::Q6_K) == int(ingot::StoredForm::Q6_K) &&
+              int(Stored::Codes) == int(ingot::StoredForm::Codes));
+static_assert(int(WeightCode::I4) == int(ingot::WeightCode::I4));
+
+ingot::StoredForm ingot::lm::storedForm(Stored stored) {
+  return static_cast<StoredForm>(stored);
 }
 
-std::int64_t ingot::lm::storedBlockBytes(Stored stored) {
-  switch (stored) {
-  case Stored::F32:
-    return 4;
-  case Stored::F16:
-  case Stored::BF16:
-    return 2;
-  case Stored::Q8_0:
-    return 34;
-  case Stored::Q4_0:
-    return 18;
-  case Stored::Q4_1:
-    return 20;
-  }
-  llvm_unreachable("all stored forms are handled");
+Stored ingot::lm::storedOf(StoredForm form) {
+  return static_cast<Stored>(form);
 }
 
-EncodingAttr ingot::lm::encodingOf(MLIRContext *context, Stored stored) {
-  switch (stored) {
-  case Stored::F32:
-    return EncodingAttr::get(context, WeightCode::F32, 0, false);
-  case Stored::F16:
-    return EncodingAttr::get(context, WeightCode::F16, 0, false);
-  case Stored::BF16:
-    return EncodingAttr::get(context, WeightCode::BF16, 0, false);
-  case Stored::Q8_0:
-    return EncodingAttr::get(context, WeightCode::I8, 32, false);
-  case Stored::Q4_0:
-    return EncodingAttr::get(context, WeightCode::I4, 32, false);
-  case Stored::Q4_1:
-    return EncodingAttr::get(context, WeightCode::I4, 32, true);
-  }
-  llvm_unreachable("all stored forms are handled");
+ingot::WeightEncoding ingot::lm::weightEncoding(EncodingAttr encoding) {
+  return {static_cast<ingot::WeightCode>(encoding.getCode()),
+          static_cast<std::uint32_t>(encoding.getGroup()),
+          encoding.getMinimum()};
+}
+
+EncodingAttr ingot::lm::encodingAttr(MLIRContext *context,
+                                     const WeightEncoding &encoding) {
+  return EncodingAttr::get(context, static_cast<WeightCode>(encoding.code),
+                           encoding.group, encoding.minimum);
+}
+
+// The verifier of the part has read its details.
+static ingot::StoredDetails detailsOf(PartAttr part) {
+  ingot::Result<ingot::StoredDetails> details =
+      ingot::readStoredDetails(part.getDetails());
+  return details ? *details : ingot::StoredDetails();
+}
+
+EncodingAttr ingot::lm::nativeEncoding(PartAttr part) {
+  return encodingAttr(
+      part.getContext(),
+      ingot::nativeEncoding(storedForm(part.getStored()), detailsOf(part)));
+}
+
+StringAttr ingot::lm::conversionMethod(llvm::ArrayRef<PartAttr> parts,
+                                       EncodingAttr encoding) {
+  WeightConversion worst = WeightConversion::Exact;
+  for (PartAttr part : parts)
+    worst = std::max(worst, conversionTo(weightEncoding(encoding),
+                                         storedForm(part.getStored()),
+                                         detailsOf(part)));
+  if (worst == WeightConversion::Exact)
+    return {};
+  return StringAttr::get(encoding.getContext(),
+                         worst == WeightConversion::Round ? "rtn" : "stored");
 }
 
 //===----------------------------------------------------------------------===//

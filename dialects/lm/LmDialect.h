@@ -1,6 +1,8 @@
 // The lm dialect: what a model means. Its operators are in LmOps.h.
 #pragma once
 
+#include "compiler/stored/WeightConversion.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -30,11 +32,17 @@ mlir::RankedTensorType activationType(mlir::MLIRContext *context,
 // Columns of an activation or of quantised rows.
 std::int64_t columnsOf(mlir::Type type);
 
-// Elements of a block of a stored form, and its bytes.
-std::int64_t storedBlockElements(Stored stored);
-std::int64_t storedBlockBytes(Stored stored);
-// The encoding that holds exactly what the stored form holds.
-EncodingAttr encodingOf(mlir::MLIRContext *context, Stored stored);
+// The dialect's words in those of compiler/stored, and back.
+StoredForm storedForm(Stored stored);
+Stored storedOf(StoredForm form);
+WeightEncoding weightEncoding(EncodingAttr encoding);
+EncodingAttr encodingAttr(mlir::MLIRContext *context,
+                          const WeightEncoding &encoding);
+// The encoding of a weight that nothing else is asked of.
+EncodingAttr nativeEncoding(PartAttr part);
+// The method of a conversion of these parts: null where all are exact.
+mlir::StringAttr conversionMethod(llvm::ArrayRef<PartAttr> parts,
+                                  EncodingAttr encoding);
 
 // The name that a location carries ("layer.3.attn_norm"), empty where it has
 // none. A fused location answers with the first name in it.

@@ -1,4 +1,5 @@
 // Verifiers of the symbols of a model and of the program over them.
+#include "dialects/StoredDetailsAttr.h"
 #include "dialects/lm/LmOps.h"
 
 #include "mlir/IR/Builders.h"
@@ -74,12 +75,21 @@ LogicalResult WeightOp::verify() {
   if (getEncoding().isInteger() && getLayout() != Layout::R16)
     return emitOpError("weight_c5: an integer encoding needs layout r16");
 
-  if (getMethodAttr() && getMethod() != "rtn")
+  if (getMethodAttr() && getMethod() != "rtn" && getMethod() != "stored")
     return emitOpError("weight_c6: unknown method ")
-           << getMethodAttr() << ", expected \"rtn\"";
+           << getMethodAttr() << ", expected \"rtn\" or \"stored\"";
+  if (getMethodAttr() && getMethod() == "stored") {
+    for (PartAttr part : getPartList())
+      if (StringAttr needed = conversionMethod(part, getEncoding());
+          needed && needed.getValue() != "stored")
+        return emitOpError("weight_c6: part ")
+               << part.getName() << " is stored as "
+               << stringifyStored(part.getStored()) << "; "
+               << getEncoding().getShortName() << " cannot keep its codes";
+  }
   if (getEncoding().isInteger() && !getMethodAttr()) {
     for (PartAttr part : getPartList())
-      if (encodingOf(getContext(), part.getStored()) != getEncoding())
+      if (conversionMethod(part, getEncoding()))
         return emitOpError("weight_c6: part ")
                << part.getName() << " is stored as "
                << stringifyStored(part.getStored()) << "; its conversion to "
@@ -105,6 +115,24 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
              << part.getName() << " at [" << part.getOffset() << ", +"
              << part.getSize() << ") is past the end of " << part.getSource()
              << " (" << fileBytes << " bytes)";
+    // The verifier of the part has read its details.
+    ingot::Result<ingot::StoredDetails> details =
+        ingot::readStoredDetails(part.getDetails());
+    LogicalResult found = success();
+    details->forEachPlane([&](const ingot::StoredPlane &plane) {
+      auto file = symbols.lookupNearestSymbolFrom<SourceOp>(
+          *this, StringAttr::get(getContext(), plane.source));
+      if (failed(found) ||
+          (file && plane.byteOffset <= file.getSize() &&
+           plane.sizeBytes <= file.getSize() - plane.byteOffset))
+        return;
+      found = emitOpError("weight_c4: \"")
+              << plane.name << "\" at [" << plane.byteOffset << ", +"
+              << plane.sizeBytes << ") does not lie within an lm.source @"
+              << plane.source;
+    });
+    if (failed(found))
+      return failure();
   }
   return success();
 }

@@ -43,8 +43,10 @@ def Lm_WeightOp : Lm_Op<"weight", [Symbol, HasParent<"::mlir::ModuleOp">,
   let description = [{
     `shape` is [out, in] for a matrix and [n] for a vector. The value is the
     rows of its parts, one part after another, converted to `encoding`: exactly
-    where the stored form is that encoding (q8_0 is i8 group 32, q4_0 is i4 group
-    32, q4_1 is i4 group 32 with minimum), else through float32 and by `method`.
+    where the stored form is that encoding (q8_0 and q5_0 are i8 group 32, q4_0 is i4
+    group 32, q4_1 is i4 group 32 with minimum), else by `method`: `stored` keeps
+    the codes and rounds scales and minima to float16, `rtn` goes through float32
+    and rounds to nearest.
     A small constant (inverse frequencies) holds its `value` instead of parts.
     `layout` r16 is for tables and matrices, row for vectors.
 
@@ -52,9 +54,11 @@ def Lm_WeightOp : Lm_Op<"weight", [Symbol, HasParent<"::mlir::ModuleOp">,
     - weight_c2: either parts or a float32 `value` of that shape are given.
     - weight_c3: the parts' rows add up to the first dimension, and their columns
       are the second (1 for a vector).
-    - weight_c4: each part names an `lm.source` and lies within its size.
+    - weight_c4: each part and each tensor of its details names an `lm.source` and
+      lies within its size.
     - weight_c5: an integer encoding and layout r16 belong to matrices.
-    - weight_c6: a lossy conversion to an integer encoding names its `method` (rtn).
+    - weight_c6: a lossy conversion to an integer encoding names its `method` (rtn or
+      stored), and stored is named only where the codes can be kept.
 
     Example:
     ```mlir

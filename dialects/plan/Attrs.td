@@ -25,10 +25,18 @@ def Plan_Code : Plan_Enum<"Code", "the form of a weight's codes", [
   I32EnumAttrCase<"I4", 4, "i4">
 ]>;
 
+// The order is that of StoredForm in compiler/stored/StoredForm.h.
 def Plan_Stored : Plan_Enum<"Stored", "the form of a tensor in its source file", [
   I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
   I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"Q8_0", 3, "q8_0">,
-  I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">
+  I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">,
+  I32EnumAttrCase<"Q5_0", 6, "q5_0">, I32EnumAttrCase<"Q5_1", 7, "q5_1">,
+  I32EnumAttrCase<"Q4_K", 8, "q4_k">, I32EnumAttrCase<"Q5_K", 9, "q5_k">,
+  I32EnumAttrCase<"Q6_K", 10, "q6_k">, I32EnumAttrCase<"F64", 11, "f64">,
+  I32EnumAttrCase<"F8E4M3", 12, "f8_e4m3">,
+  I32EnumAttrCase<"F8E5M2", 13, "f8_e5m2">,
+  I32EnumAttrCase<"F8E8M0", 14, "f8_e8m0">,
+  I32EnumAttrCase<"Codes", 15, "codes">
 ]>;
 
 def Plan_Layout : Plan_Enum<"Layout", "how a weight is packed", [
@@ -73,13 +81,15 @@ def Plan_PartAttr : Plan_Attr<"Part", "part"> {
     Bytes [offset, offset + size) of a `plan.source`, the tensor `name` of `rows` x `columns` in the
     form `stored`. Where `permute` is not 0, the rows of each of that many heads are
     stored for interleaved rotation: stored row 2*i + s of a head of D rows is
-    logical row s*(D/2) + i. `stored_rows`, `first`, `run`, `stride` and `transposed`
-    are those of `#lm.part`.
+    logical row s*(D/2) + i. `stored_rows`, `first`, `run`, `stride`, `transposed` and
+    `details` are those of `#lm.part`.
     - part_c1: sizes are positive and `size` is what rows, columns and form need.
     - part_c2: columns are whole blocks of the stored form.
     - part_c3: permute is 0 or divides rows into even heads.
     - part_c4: first, run and stride stand with stored_rows, lie within it, and not
       with permute; transposed needs a form without blocks.
+    - part_c5: details can be read and their tensors have the sizes that the shape asks for;
+      codes are there exactly for the form codes.
 
     Example: `#plan.part<source = @src0, name = "q_proj", offset = 64, size = 4096,
     stored = f32, rows = 32, columns = 32>`
@@ -92,7 +102,8 @@ def Plan_PartAttr : Plan_Attr<"Part", "part"> {
       DefaultValuedParameter<"int64_t", "0">:$first,
       DefaultValuedParameter<"int64_t", "0">:$run,
       DefaultValuedParameter<"int64_t", "0">:$stride,
-      DefaultValuedParameter<"bool", "false">:$transposed);
+      DefaultValuedParameter<"bool", "false">:$transposed,
+      OptionalParameter<"::mlir::DictionaryAttr">:$details);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -44,7 +44,8 @@ def Plan_WeightOp : Plan_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolU
     one column.
     The numbers are the rows of `parts` one after another, or the float32 values
     given in `value`. Stored numbers that already have the encoding's blocks are
-    moved, not rounded again; all others are rounded by `method`. `placement`
+    moved, not rounded again; all others are rounded by `method` (stored: codes
+    are kept, scales and minima rounded to float16). `placement`
     is absent until assign-weights has run.
     - weight_c1: rows and columns are positive.
     - weight_c2: there are either parts or a value.
@@ -53,7 +54,7 @@ def Plan_WeightOp : Plan_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolU
       encoding is f32. (Elements, not an array: the text of arrays rounds floats.)
     - weight_c5: layout "row" holds f32.
     - weight_c6: the source of each part exists, and the part lies within it.
-    - weight_c7: method is "rtn".
+    - weight_c7: method is "rtn" or "stored".
 
     Example:
     ```mlir

@@ -2,6 +2,8 @@
 // segments. Launches are in PlanLaunches.cpp.
 #include "dialects/plan/Plan.h"
 
+#include "dialects/StoredDetailsAttr.h"
+
 #include "dialects/lm/LmDialect.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -107,8 +109,9 @@ LogicalResult WeightOp::verify() {
   if (getLayout() == Layout::Row && getEncoding().getCode() != Code::F32)
     return emitOpError() << "weight_c5: layout row holds f32, found "
                          << getEncoding().getShortName();
-  if (getMethod() && *getMethod() != "rtn")
-    return emitOpError() << "weight_c7: expected method \"rtn\", found \""
+  if (getMethod() && *getMethod() != "rtn" && *getMethod() != "stored")
+    return emitOpError() << "weight_c7: expected method \"rtn\" or \"stored\", "
+                            "found \""
                          << *getMethod() << "\"";
   return success();
 }
@@ -132,6 +135,22 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
           << "which has " << source.getSize() << " bytes";
       return diagnostic;
     }
+    // The verifier of the part has read its details.
+    Result<StoredDetails> details = readStoredDetails(part.getDetails());
+    LogicalResult inside = success();
+    details->forEachPlane([&](const StoredPlane &plane) {
+      auto file = dyn_cast_or_null<SourceOp>(symbols.lookupSymbolIn(
+          module, StringAttr::get(getContext(), plane.source)));
+      if (failed(inside) ||
+          (file && plane.byteOffset <= uint64_t(file.getSize()) &&
+           plane.sizeBytes <= uint64_t(file.getSize()) - plane.byteOffset))
+        return;
+      inside = emitOpError()
+               << "weight_c6: tensor \"" << plane.name
+               << "\" does not lie within a plan.source @" << plane.source;
+    });
+    if (failed(inside))
+      return failure();
   }
   return success();
 }

@@ -1,6 +1,8 @@
 // The plan dialect: include this to use it. The reference is in the .td files.
 #pragma once
 
+#include "compiler/stored/StoredForm.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -34,9 +36,8 @@ llvm::SmallVector<mlir::StringAttr, 3>
 presentNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 } // namespace detail
 
-// Bytes of one block of `stored` along a row, and the elements that it holds.
-uint64_t storedBlockBytes(Stored stored);
-uint64_t storedBlockElements(Stored stored);
+// The dialect's word for a form in that of compiler/stored.
+StoredForm storedForm(Stored stored);
 
 // 3 of "layer.3.qkv"; nothing where the name is not of that form.
 std::optional<int32_t> locationLayer(llvm::StringRef name);

@@ -1,6 +1,8 @@
 // Attributes and types of the plan dialect: their text and their rules.
 #include "dialects/plan/Plan.h"
 
+#include "dialects/StoredDetailsAttr.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -8,26 +10,11 @@ using namespace mlir;
 
 namespace ingot::plan {
 
-uint64_t storedBlockBytes(Stored stored) {
-  switch (stored) {
-  case Stored::F32:
-    return 4;
-  case Stored::F16:
-  case Stored::BF16:
-    return 2;
-  case Stored::Q8_0:
-    return 34;
-  case Stored::Q4_0:
-    return 18;
-  case Stored::Q4_1:
-    return 20;
-  }
-  llvm_unreachable("all forms are listed");
-}
+static_assert(getMaxEnumValForStored() + 1 == kNumStoredForms);
+static_assert(int(Stored::Q6_K) == int(StoredForm::Q6_K) &&
+              int(Stored::Codes) == int(StoredForm::Codes));
 
-uint64_t storedBlockElements(Stored stored) {
-  return stored <= Stored::BF16 ? 1 : 32;
-}
+StoredForm storedForm(Stored stored) { return static_cast<StoredForm>(stored); }
 
 //===----------------------------------------------------------------------===//
 // Types
@@ -138,21 +125,34 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                  FlatSymbolRefAttr source, StringAttr name, uint64_t offset,
                  uint64_t size, Stored stored, int64_t rows, int64_t columns,
                  int64_t permute, int64_t storedRows, int64_t first,
-                 int64_t run, int64_t stride, bool transposed) {
+                 int64_t run, int64_t stride, bool transposed,
+                 DictionaryAttr details) {
   if (rows <= 0 || columns <= 0 || rows >= maxColumns ||
       columns >= maxColumns || storedRows < 0 || storedRows >= maxColumns)
     return emitError() << "part_c1: expected between 1 and 2^31 - 1 rows and "
                           "columns, found "
                        << rows << " x " << columns;
-  uint64_t elements = storedBlockElements(stored);
+  const StoredForm form = storedForm(stored);
+  uint64_t elements = storedBlockElements(form);
   if (columns % int64_t(elements) != 0)
     return emitError() << "part_c2: expected columns in whole blocks of "
                        << elements << ", found " << columns;
   uint64_t need = 0;
-  if (__builtin_mul_overflow(
-          uint64_t(storedRows ? storedRows : rows),
-          uint64_t(columns) / elements * storedBlockBytes(stored), &need) ||
-      size != need)
+  // Sides are below 2^31 and blocks a few bytes an element: no overflow.
+  const uint64_t allRows = uint64_t(storedRows ? storedRows : rows);
+  need = allRows * (uint64_t(columns) / elements) * storedBlockBytes(form);
+  if (details || form == StoredForm::Codes) {
+    Result<uint64_t> codes =
+        verifyStoredDetails(details, name.getValue(), allRows, columns);
+    if (!codes)
+      return emitError() << "part_c5: " << codes.status().message();
+    if ((*codes != 0) != (form == StoredForm::Codes))
+      return emitError() << "part_c5: expected details of codes exactly for "
+                            "the form codes, found "
+                         << stringifyStored(stored);
+    need = form == StoredForm::Codes ? *codes : need;
+  }
+  if (size != need)
     return emitError() << "part_c1: expected " << need << " bytes for " << rows
                        << " x " << columns << " " << stringifyStored(stored)
                        << ", found " << size;
@@ -171,7 +171,8 @@ PartAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "part_c4: rows in runs of " << run << " every "
                        << stride << " from " << first << " are not within "
                        << storedRows << " stored rows";
-  if (transposed && (elements != 1 || permute != 0))
+  if (transposed &&
+      (elements != 1 || permute != 0 || form == StoredForm::Codes))
     return emitError() << "part_c4: a transposed tensor has no blocks and no "
                           "permutation";
   return success();

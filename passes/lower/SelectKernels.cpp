@@ -593,7 +593,7 @@ private:
             *symbolizeStored(lm::stringifyStored(part.getStored())),
             part.getRows(), part.getColumns(), part.getPermute(),
             part.getStoredRows(), part.getFirst(), part.getRun(),
-            part.getStride(), part.getTransposed()));
+            part.getStride(), part.getTransposed(), part.getDetails()));
       parts = ArrayAttr::get(context, converted);
     }
     moduleBuilder.create<WeightOp>(

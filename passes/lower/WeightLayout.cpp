@@ -1,5 +1,8 @@
 #include "passes/lower/WeightLayout.h"
 
+#include "compiler/stored/WeightConversion.h"
+#include "dialects/StoredDetailsAttr.h"
+
 #include "llvm/Support/ErrorHandling.h"
 
 namespace ingot::plan {
@@ -28,22 +31,24 @@ package::WeightEncoding packedEncoding(EncodingAttr encoding) {
   return packed;
 }
 
-package::StoredForm storedForm(Stored stored) {
-  switch (stored) {
-  case Stored::F32:
-    return package::StoredForm::F32;
-  case Stored::F16:
-    return package::StoredForm::F16;
-  case Stored::BF16:
-    return package::StoredForm::BF16;
-  case Stored::Q8_0:
-    return package::StoredForm::Q8_0;
-  case Stored::Q4_0:
-    return package::StoredForm::Q4_0;
-  case Stored::Q4_1:
-    return package::StoredForm::Q4_1;
-  }
-  llvm_unreachable("all forms are listed");
+// The verifier of the part has read its details.
+static StoredDetails detailsOf(PartAttr part) {
+  Result<StoredDetails> details = readStoredDetails(part.getDetails());
+  return details ? *details : StoredDetails();
+}
+
+std::string describeStored(PartAttr part) {
+  return ingot::describeStored(storedForm(part.getStored()), detailsOf(part));
+}
+
+bool isMovedExactly(WeightOp weight) {
+  return !weight.getParts() ||
+         llvm::all_of(
+             weight.getParts()->getAsRange<PartAttr>(), [&](PartAttr part) {
+               return conversionTo(packedEncoding(weight.getEncoding()),
+                                   storedForm(part.getStored()),
+                                   detailsOf(part)) == WeightConversion::Exact;
+             });
 }
 
 Result<PlacementAttr> placementOf(WeightOp weight, uint64_t offset) {

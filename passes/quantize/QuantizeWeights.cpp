@@ -4,8 +4,9 @@
 // 2. Find the matrices that linear and embed operators use, and what for: a
 //    head gives the logits, a table serves embed.
 // 3. Leave those that a skip pattern names; a pattern without a match fails.
-// 4. Give each of the others its target encoding, and the method rtn unless all
-//    its parts are stored in that encoding already.
+// 4. Give each of the others its target encoding, and the method that its parts
+//    ask for: none where all are stored in that encoding already, `stored` where
+//    their codes can be kept, else rtn.
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
@@ -118,15 +119,12 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
   }
 
   void convert(lm::WeightOp weight, lm::EncodingAttr encoding) {
-    bool exact =
-        weight.getPartsAttr() &&
-        llvm::all_of(weight.getPartList(), [&](lm::PartAttr part) {
-          return lm::encodingOf(&getContext(), part.getStored()) == encoding;
-        });
+    StringAttr method = lm::conversionMethod(weight.getPartList(), encoding);
+    if (!weight.getPartsAttr())
+      method = StringAttr::get(&getContext(), "rtn");
     weight.setEncodingAttr(encoding);
-    weight.setMethodAttr(exact ? StringAttr()
-                               : StringAttr::get(&getContext(), "rtn"));
-    if (exact)
+    weight.setMethodAttr(method);
+    if (!method)
       ++numExact;
     else
       ++numConverted;

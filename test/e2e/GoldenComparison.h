@@ -31,10 +31,16 @@ namespace ingot::test {
 struct GoldenModel {
   std::string name; // of its goldens
   std::string path; // of its folder or file
+  // What its goldens were made with, where that is not `path`.
+  std::string source = {};
+  std::size_t longest = SIZE_MAX; // tokens that are compared of a sequence
 };
 
 // In test/models.
 GoldenModel smallModel(const std::string &name);
+
+// families/NAME as a GGUF file, whose goldens are those of its folder.
+GoldenModel familyGguf(const std::string &name);
 
 // Fails with a sentence where the weights are not those of the goldens.
 void expectWeights(const GoldenModel &model, const std::string &sha256);

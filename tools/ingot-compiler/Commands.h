@@ -15,6 +15,7 @@ namespace ingot {
 using Command = std::function<int()>;
 
 Command addCompileCommand(CLI::App &app);
+Command addCheckCommand(CLI::App &app);
 Command addTokenizeCommand(CLI::App &app);
 Command addRenderCommand(CLI::App &app);
 
@@ -22,5 +23,9 @@ Command addRenderCommand(CLI::App &app);
 int exitCode(const Status &status);
 // Prints a failure to stderr and answers with its exit code; 0 for none.
 int finish(const Status &status);
+
+struct CompileOptions;
+// The options that compile and check share: encodings, target, adapters.
+void addModelOptions(CLI::App &command, CompileOptions &options);
 
 } // namespace ingot

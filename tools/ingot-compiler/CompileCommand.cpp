@@ -175,6 +175,41 @@ int runCompile(CompileFlags &flags) {
 
 } // namespace
 
+void addModelOptions(CLI::App &command, CompileOptions &options) {
+  command.add_option(
+      "--quantize", options.quantize,
+      "Encoding of the weights: none (as stored), f32, f16, bf16, int8 or "
+      "int4, with the columns that share a scale: int8-g32, int8-g64, "
+      "int8-g128, int4-g32, int4-g64, int4-g128 (int8 and int4 alone: g64)");
+  command.add_option(
+      "--table", options.table,
+      "Encoding of embedding and head: auto (default: int8 where weights are "
+      "integers), none, f32, f16, bf16, int8, int4");
+  command
+      .add_option("--skip", options.skip,
+                  "Weights whose encoding stays as it is; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--kv", options.kv,
+                     "Elements of the KV cache: f16 (default), f32");
+  command.add_option("--context", options.context,
+                     "Longest sequence (default: the model's own)");
+  command.add_option("--name", options.name,
+                     "Name of the model (default: that of its folder or file)");
+  command.add_option("--target", options.target, "Device: cpu (default)");
+  command
+      .add_option(
+          "--levels", options.levels,
+          "Feature levels to make code for, best first, by commas (default: "
+          "all): x86-64-v3, avx512-vnni")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--lora", options.lora,
+          "PEFT adapter to add, FOLDER or FOLDER:scale; may be repeated")
+      ->allow_extra_args(false);
+}
+
 Command addCompileCommand(CLI::App &app) {
   auto flags = std::make_shared<CompileFlags>();
   CompileRequest &request = flags->request;
@@ -184,34 +219,7 @@ Command addCompileCommand(CLI::App &app) {
   command->add_option("MODEL", request.modelPath,
                       "Hugging Face folder, GGUF file, or .mlir stage");
   command->add_option("-o,--output", request.outputPath, "Artifact to write");
-  command->add_option(
-      "--quantize", options.quantize,
-      "Encoding of the weights: none (as stored), f32, f16, bf16, int8 or "
-      "int4, with the columns that share a scale: int8-g32, int8-g64, "
-      "int8-g128, int4-g32, int4-g64, int4-g128 (int8 and int4 alone: g64)");
-  command->add_option(
-      "--table", options.table,
-      "Encoding of embedding and head: auto (default: int8 where weights are "
-      "integers), none, f32, f16, bf16, int8, int4");
-  command
-      ->add_option("--skip", options.skip,
-                   "Weights whose encoding stays as it is; may be repeated")
-      ->allow_extra_args(false);
-  command->add_option("--kv", options.kv,
-                      "Elements of the KV cache: f16 (default), f32");
-  command->add_option("--context", options.context,
-                      "Longest sequence (default: the model's own)");
-  command->add_option(
-      "--name", options.name,
-      "Name of the model (default: that of its folder or file)");
-  command->add_option("--target", options.target, "Device: cpu (default)");
-  command
-      ->add_option(
-          "--levels", options.levels,
-          "Feature levels to make code for, best first, by commas (default: "
-          "all): x86-64-v3, avx512-vnni")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  addModelOptions(*command, options);
   command->add_option(
       "--recipe", flags->recipe,
       "JSON file of these options and, by phase, of pipelines; flags "

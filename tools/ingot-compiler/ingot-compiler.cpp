@@ -50,6 +50,7 @@ int main(int argc, char **argv) {
       "writing or memory failed; 5 a fault of the compiler itself.");
   std::pair<const char *, ingot::Command> commands[] = {
       {"compile", ingot::addCompileCommand(app)},
+      {"check", ingot::addCheckCommand(app)},
       {"tokenize", ingot::addTokenizeCommand(app)},
       {"render", ingot::addRenderCommand(app)}};
   auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };

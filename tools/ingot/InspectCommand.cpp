@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -164,7 +165,11 @@ Json artifactJson(const Artifact &artifact, bool verified) {
   }
   auto ledger = artifact.segment(container::SegmentKind::Ledger);
   if (!ledger.empty()) {
-    Json parsed = Json::parse(ledger.begin(), ledger.end(), nullptr, false);
+    // What is nested deeper than any ledger is left out: printing recurses.
+    auto isShallow = [](int depth, Json::parse_event_t, Json &) {
+      return depth < 32;
+    };
+    Json parsed = Json::parse(ledger.begin(), ledger.end(), isShallow, false);
     if (!parsed.is_discarded())
       report["ledger"] = parsed;
   }
@@ -206,6 +211,41 @@ void printLayers(const fbs::ModelInfo &model) {
                 layer.qkv_bias() ? "; qkv bias" : "", encodings.c_str());
     i = end;
   }
+}
+
+// The ledger is the file's own text: whatever is not as written by the compiler
+// is shown as it stands.
+void printLedger(Json ledger) {
+  const auto conversions =
+      ledger.is_object() ? ledger.find("conversions") : ledger.end();
+  auto isConversion = [](const Json &one) {
+    return one.is_object() && one.contains("stored") &&
+           one["stored"].is_string() && one.contains("encoding") &&
+           one["encoding"].is_string() && one.contains("codes") &&
+           one["codes"].is_string() && one.contains("tensors") &&
+           one["tensors"].is_number_unsigned() &&
+           one.contains("mean_relative_error") &&
+           one["mean_relative_error"].is_number() &&
+           one.contains("max_relative_error") &&
+           one["max_relative_error"].is_number();
+  };
+  if (ledger.is_object() && conversions != ledger.end() &&
+      conversions->is_array() &&
+      std::all_of(conversions->begin(), conversions->end(), isConversion)) {
+    std::printf("conversions%s\n", conversions->empty() ? " none" : "");
+    for (const Json &one : *conversions)
+      std::printf(
+          "  %s to %s, %llu tensors, codes %s: error %.3f %% in the mean, "
+          "%.3f %% at most\n",
+          shown(one["stored"]).c_str(), shown(one["encoding"]).c_str(),
+          static_cast<unsigned long long>(one["tensors"].get<std::uint64_t>()),
+          shown(one["codes"]).c_str(),
+          100.0 * one["mean_relative_error"].get<double>(),
+          100.0 * one["max_relative_error"].get<double>());
+    ledger.erase("conversions");
+  }
+  if (!ledger.empty())
+    std::printf("ledger    %s\n", printable(jsonText(ledger, -1)).c_str());
 }
 
 void printText(const Artifact &artifact, const Json &report) {
@@ -264,8 +304,7 @@ void printText(const Artifact &artifact, const Json &report) {
                 shown(report["provenance"]["compiler"]).c_str(),
                 shown(report["provenance"]["pipeline"]).c_str());
   if (report.contains("ledger"))
-    std::printf("ledger    %s\n",
-                printable(jsonText(report["ledger"], -1)).c_str());
+    printLedger(report["ledger"]);
 }
 
 } // namespace

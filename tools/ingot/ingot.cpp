@@ -224,7 +224,7 @@ bool isForCompiler(int argc, char **argv) {
   if (argc < 2)
     return false;
   std::string command = argv[1];
-  if (command == "compile")
+  if (command == "compile" || command == "check")
     return true;
   if (command != "tokenize" && command != "render")
     return false;
@@ -348,7 +348,10 @@ int main(int argc, char **argv) {
   eval->add_flag("--json", evalFlags.json, "For programs");
   eval->callback([&] { status = cli::eval(evalFlags); });
 
-  // Only for the list of commands: its arguments are the compiler's.
+  // Only for the list of commands: their arguments are the compiler's.
+  app.add_subcommand("check",
+                     "Whether a model will compile, for which targets, "
+                     "and what it will need");
   app.add_subcommand("compile", "Compile a model (a Hugging Face folder or a "
                                 "GGUF file) into an artifact");
 

@@ -48,8 +48,10 @@ Json toJson(const GgufValue &value) {
 
 std::optional<WeightDtype> weightDtype(const GgmlType &type) {
   for (WeightDtype dtype :
-       {WeightDtype::F32, WeightDtype::F16, WeightDtype::BF16,
-        WeightDtype::Q8_0, WeightDtype::Q4_0, WeightDtype::Q4_1})
+       {WeightDtype::F32, WeightDtype::F16, WeightDtype::BF16, WeightDtype::F64,
+        WeightDtype::Q8_0, WeightDtype::Q4_0, WeightDtype::Q4_1,
+        WeightDtype::Q5_0, WeightDtype::Q5_1, WeightDtype::Q4_K,
+        WeightDtype::Q5_K, WeightDtype::Q6_K})
     if (std::string_view(type.name) == weightDtypeName(dtype))
       return dtype;
   return std::nullopt;
@@ -63,7 +65,8 @@ std::vector<FileTensor> listTensors(const GgufFile &file) {
     tensor.byteOffset = from.fileOffset;
     tensor.data = file.data(from);
     tensor.dtype = weightDtype(*from.type);
-    tensor.dtypeName = from.type->name;
+    tensor.dtypeName = std::string(from.type->name) + " (ggml type " +
+                       std::to_string(from.type->id) + ")";
     tensor.shape.assign(from.dims.rbegin(), from.dims.rend());
     // Vectors may be stored with unit dimensions around them.
     while (tensor.shape.size() > 2 && tensor.shape.front() == 1)

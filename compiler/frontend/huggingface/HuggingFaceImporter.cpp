@@ -3,6 +3,7 @@
 #include "compiler/frontend/ModelFields.h"
 #include "compiler/frontend/SpecBuilder.h"
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/huggingface/QuantizedTensors.h"
 #include "compiler/frontend/huggingface/SafetensorsFolder.h"
 #include "compiler/frontend/huggingface/TokenizerFiles.h"
 
@@ -50,9 +51,32 @@ std::optional<WeightDtype> weightDtype(SafetensorsDtype dtype) {
     return WeightDtype::F16;
   case SafetensorsDtype::BF16:
     return WeightDtype::BF16;
+  case SafetensorsDtype::F64:
+    return WeightDtype::F64;
+  case SafetensorsDtype::F8E4M3:
+    return WeightDtype::F8E4M3;
+  case SafetensorsDtype::F8E5M2:
+    return WeightDtype::F8E5M2;
+  case SafetensorsDtype::F8E8M0:
+    return WeightDtype::F8E8M0;
   default:
     return std::nullopt;
   }
+}
+
+// How the weights were quantised, null where they were not: part of the config,
+// or the file that early GPTQ tools wrote beside it. Not a key of any family.
+Result<Json> takeQuantization(const ModelFolder &folder, Json &config) {
+  Json quantization;
+  for (const char *key : {"quantization_config", "compression_config"})
+    if (auto found = config.find(key); found != config.end()) {
+      if (quantization.is_null())
+        quantization = *found;
+      config.erase(found);
+    }
+  if (quantization.is_null() && folder.has("quantize_config.json"))
+    return readConfig(folder, "quantize_config.json");
+  return quantization;
 }
 
 // The descriptor by model_type; the class, where one is named, must be one
@@ -129,6 +153,7 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   std::string where = path + "/config.json";
   INGOT_ASSIGN_OR_RETURN(auto config, readConfig(folder, "config.json"));
   INGOT_RETURN_IF_ERROR(mergeTextConfig(where, config));
+  INGOT_ASSIGN_OR_RETURN(Json quantization, takeQuantization(folder, config));
   INGOT_ASSIGN_OR_RETURN(const Descriptor *descriptor,
                          chooseDescriptor(descriptors, config, where));
 
@@ -139,7 +164,11 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   spec.family = descriptor->family;
   spec.architecture = config["model_type"].get<std::string>();
   INGOT_ASSIGN_OR_RETURN(auto weights, SafetensorsFolder::open(folder));
+  spec.notes = weights.notes();
   std::vector<FileTensor> tensors = listTensors(weights);
+  const bool named =
+      quantization.is_null() ||
+      resolveQuantized(quantization, tensors, problems, spec.notes);
   INGOT_ASSIGN_OR_RETURN(
       Descriptor effective,
       resolveCases(
@@ -180,8 +209,7 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   for (std::size_t i = 0; i < weights.files().size(); ++i)
     spec.sources.push_back({weights.files()[i].name(), weights.fileNames()[i],
                             weights.files()[i].sizeBytes()});
-  spec.notes = weights.notes();
-  if (layersRead)
+  if (layersRead && named)
     bindTensors(fields, route, tensors, options, spec);
   if (!problems.empty())
     return problems.status(path, descriptor->family);

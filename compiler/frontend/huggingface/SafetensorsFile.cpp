@@ -15,7 +15,7 @@ struct DtypeInfo {
   std::uint64_t bits;
 };
 
-constexpr std::array<DtypeInfo, 20> dtypes = {{
+constexpr std::array<DtypeInfo, 22> dtypes = {{
     {SafetensorsDtype::Bool, "BOOL", 8},
     {SafetensorsDtype::U8, "U8", 8},
     {SafetensorsDtype::I8, "I8", 8},
@@ -31,6 +31,8 @@ constexpr std::array<DtypeInfo, 20> dtypes = {{
     {SafetensorsDtype::F8E5M2, "F8_E5M2", 8},
     {SafetensorsDtype::F8E4M3, "F8_E4M3", 8},
     {SafetensorsDtype::F8E8M0, "F8_E8M0", 8},
+    {SafetensorsDtype::F8E4M3FNUZ, "F8_E4M3FNUZ", 8},
+    {SafetensorsDtype::F8E5M2FNUZ, "F8_E5M2FNUZ", 8},
     {SafetensorsDtype::F16, "F16", 16},
     {SafetensorsDtype::BF16, "BF16", 16},
     {SafetensorsDtype::F32, "F32", 32},

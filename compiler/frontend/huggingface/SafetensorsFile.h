@@ -33,6 +33,8 @@ enum class SafetensorsDtype {
   F8E5M2,
   F8E4M3,
   F8E8M0,
+  F8E4M3FNUZ,
+  F8E5M2FNUZ,
   F16,
   BF16,
   F32,

@@ -4,6 +4,7 @@
 #include "compiler/frontend/lm/LmBuilder.h"
 
 #include "compiler/frontend/lm/LmModelInfo.h"
+#include "dialects/StoredDetailsAttr.h"
 #include "dialects/lm/LmOps.h"
 #include "runtime/support/MappedFile.h"
 
@@ -18,24 +19,6 @@ using namespace mlir;
 
 namespace ingot {
 namespace {
-
-lm::Stored storedOf(WeightDtype dtype) {
-  switch (dtype) {
-  case WeightDtype::F32:
-    return lm::Stored::F32;
-  case WeightDtype::F16:
-    return lm::Stored::F16;
-  case WeightDtype::BF16:
-    return lm::Stored::BF16;
-  case WeightDtype::Q8_0:
-    return lm::Stored::Q8_0;
-  case WeightDtype::Q4_0:
-    return lm::Stored::Q4_0;
-  case WeightDtype::Q4_1:
-    return lm::Stored::Q4_1;
-  }
-  llvm_unreachable("all stored forms are handled");
-}
 
 lm::ActivationKind activationOf(Activation activation) {
   switch (activation) {
@@ -176,8 +159,10 @@ LogicalResult LmBuilder::addSources() {
                      << source.sizeBytes;
     char hash[17];
     std::snprintf(hash, sizeof(hash), "%016llx",
-                  static_cast<unsigned long long>(
-                      XXH3_64bits(file->bytes().data(), file->bytes().size())));
+                  options_.hashSources
+                      ? static_cast<unsigned long long>(XXH3_64bits(
+                            file->bytes().data(), file->bytes().size()))
+                      : 0ull);
     builder_.create<lm::SourceOp>(
         loc(source.name), builder_.getStringAttr("src" + std::to_string(index)),
         builder_.getStringAttr(source.name),
@@ -194,26 +179,30 @@ LogicalResult LmBuilder::addWeights() {
     if (!matrix && tensor.shape.size() != 1)
       return error() << "tensor \"" << tensor.name << "\" has "
                      << tensor.shape.size() << " dimensions, expected 1 or 2";
-    lm::Stored stored = storedOf(tensor.dtype);
     auto part = lm::PartAttr::getChecked(
         [&] { return error(); }, context_,
         symbol("src" + std::to_string(tensor.fileIndex)),
         builder_.getStringAttr(tensor.name),
         static_cast<std::int64_t>(tensor.byteOffset),
-        static_cast<std::int64_t>(tensor.sizeBytes), stored, tensor.shape[0],
-        matrix ? tensor.shape[1] : 1, tensor.permutationHeads,
+        static_cast<std::int64_t>(tensor.sizeBytes), lm::storedOf(tensor.dtype),
+        tensor.shape[0], matrix ? tensor.shape[1] : 1, tensor.permutationHeads,
         tensor.storedRows, tensor.first, tensor.run, tensor.stride,
-        tensor.transposed);
+        tensor.transposed,
+        storedDetailsAttr(context_, tensor.details, [](std::uint32_t index) {
+          return "src" + std::to_string(index);
+        }));
     if (!part)
       return failure();
+    lm::EncodingAttr encoding =
+        matrix ? lm::nativeEncoding(part)
+               : lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false);
     builder_.create<lm::WeightOp>(
         loc(role), builder_.getStringAttr(role),
-        builder_.getDenseI64ArrayAttr(tensor.shape),
-        matrix ? lm::encodingOf(context_, stored)
-               : lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false),
+        builder_.getDenseI64ArrayAttr(tensor.shape), encoding,
         lm::LayoutAttr::get(context_,
                             matrix ? lm::Layout::R16 : lm::Layout::Row),
-        builder_.getArrayAttr({part}), ElementsAttr(), StringAttr());
+        builder_.getArrayAttr({part}), ElementsAttr(),
+        matrix ? lm::conversionMethod(part, encoding) : StringAttr());
   }
   return success();
 }

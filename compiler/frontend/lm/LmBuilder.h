@@ -22,6 +22,8 @@ struct LmBuildOptions {
   // made from it) does not tell where it was built. Tools that read the weights
   // then need the folder.
   bool hidePaths = false;
+  // Off: sources get a hash of zeros and are not read. The writer refuses them.
+  bool hashSources = true;
   // For people; empty takes the name of the model's folder or GGUF file.
   std::string name = {};
 };

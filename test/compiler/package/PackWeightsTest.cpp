@@ -5,6 +5,7 @@
 #include "compiler/kernels/reference/Reference.h"
 #include "compiler/package/HalfFloat.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -191,6 +192,189 @@ TEST(PackWeightsTest, MatchingBlocksKeepTheirBits) {
   }
 }
 
+std::vector<std::uint8_t> randomBlocks(StoredForm form, std::uint64_t rows,
+                                       std::uint64_t columns, unsigned seed) {
+  Random random(seed);
+  const std::uint64_t size = storedBlockBytes(form);
+  std::vector<std::uint8_t> bytes(rows * columns / storedBlockElements(form) *
+                                  size);
+  for (std::uint8_t &byte : bytes)
+    byte = static_cast<std::uint8_t>(random());
+  const std::uint64_t scale = form == StoredForm::Q6_K ? 208 : 0;
+  for (std::size_t b = 0; b < bytes.size(); b += size) {
+    bytes[b + scale + 1] = 0x2c; // finite scales
+    if (form != StoredForm::Q5_0 && form != StoredForm::Q6_K)
+      bytes[b + 3] = 0x28; // and minima
+  }
+  return bytes;
+}
+
+// Forms of ggml that no encoding holds: Q5_0 is an exception. What is kept, and
+// the error that is told, against the floats themselves.
+TEST(PackWeightsTest, BlocksWithoutAnEncodingOfTheirOwn) {
+  struct Case {
+    StoredForm form;
+    WeightEncoding encoding;
+    WeightConversion conversion;
+    double most; // relative to the largest of a group of 32
+  };
+  for (const Case &test : {Case{StoredForm::Q5_0,
+                                {WeightCode::I8, 32, false},
+                                WeightConversion::Exact,
+                                0.0},
+                           Case{StoredForm::Q5_1,
+                                {WeightCode::I8, 32, false},
+                                WeightConversion::Round,
+                                0.51 / 127},
+                           Case{StoredForm::Q4_K,
+                                {WeightCode::I4, 32, true},
+                                WeightConversion::KeepCodes,
+                                2e-3},
+                           Case{StoredForm::Q5_K,
+                                {WeightCode::I8, 32, false},
+                                WeightConversion::Round,
+                                0.51 / 127},
+                           Case{StoredForm::Q6_K,
+                                {WeightCode::I8, 32, false},
+                                WeightConversion::Round,
+                                0.51 / 127}}) {
+    SCOPED_TRACE(storedFormName(test.form));
+    EXPECT_EQ(nativeEncoding(test.form, {}), test.encoding);
+    EXPECT_EQ(conversionTo(test.encoding, test.form, {}), test.conversion);
+    const std::uint64_t rows = 21, columns = 512;
+    const std::vector<std::uint8_t> bytes =
+        randomBlocks(test.form, rows, columns, 9);
+    const StoredPart part = {"w", test.form, bytes, rows, columns, 0};
+    const Packed packed = pack(test.encoding, {part});
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    auto packer = WeightPacker::create(test.encoding, {part});
+    std::vector<float> wide(rows * columns);
+    ASSERT_TRUE(packer->widenRows(0, wide).isOk());
+    double error = 0, magnitude = 0, largest = 0;
+    for (std::uint64_t r = 0; r < rows; ++r)
+      for (std::uint64_t begin = 0; begin < columns; begin += 32) {
+        double worst = 0, most = 0;
+        for (std::uint64_t k = begin; k < begin + 32; ++k) {
+          const double value = wide[r * columns + k];
+          const double off = std::fabs(packed.at(r, k) - value);
+          error += off;
+          magnitude += std::fabs(value);
+          worst = std::max(worst, off);
+          most = std::max(most, std::fabs(value));
+        }
+        largest = std::max(largest, most > 0 ? worst / most : 0.0);
+      }
+    EXPECT_LE(largest, test.most);
+    EXPECT_NEAR(packed.statistics.error.largest, largest, 1e-6);
+    EXPECT_NEAR(packed.statistics.error.mean(), error / magnitude, 1e-6);
+    // By way of float32, asked for by name, any form goes to any encoding.
+    EXPECT_TRUE(pack({WeightCode::I4, 128, false}, {part}).status.isOk());
+    EXPECT_TRUE(pack({WeightCode::BF16, 0, false}, {part}).status.isOk());
+  }
+}
+
+// Codes whose own scales are beyond float16, on either side (TRAPS B37).
+TEST(PackWeightsTest, ScalesOfCodesBeyondHalf) {
+  const std::vector<std::uint8_t> codes(2 * 32, 3);
+  std::vector<float> scales = {1e-9f, 0.5f};
+  StoredPart part = {"w", StoredForm::Codes, codes, 2, 32, 0};
+  auto packed = [&] {
+    part.details.codes.emplace();
+    part.details.codes->packing = CodePacking::Int8;
+    part.details.codes->bits = 8;
+    part.details.codes->scales.sizeBytes = 8;
+    part.details.codes->scales.bytes = {
+        reinterpret_cast<const std::uint8_t *>(scales.data()), 8};
+    return pack({WeightCode::I8, 32, false}, {part});
+  };
+  Packed tiny = packed();
+  ASSERT_TRUE(tiny.status.isOk()) << tiny.status.message();
+  EXPECT_EQ(tiny.statistics.underflowedGroups, 1u);
+  EXPECT_EQ(tiny.at(0, 5), 0.0f);
+  EXPECT_EQ(tiny.at(1, 5), 1.5f);
+  scales[1] = 1e6f;
+  EXPECT_THAT(packed().status.message(),
+              ::testing::HasSubstr("beyond float16"));
+  scales[1] = NAN;
+  EXPECT_THAT(packed().status.message(), ::testing::HasSubstr("finite scale"));
+}
+
+// Eight-bit floats are float16 values; the whole code space.
+TEST(PackWeightsTest, EightBitFloats) {
+  for (StoredForm form : {StoredForm::F8E4M3, StoredForm::F8E5M2}) {
+    std::vector<std::uint8_t> bytes;
+    for (int code = 0; code < 256; ++code) {
+      const int magnitude = code & 127;
+      const bool finite =
+          form == StoredForm::F8E4M3 ? magnitude != 127 : magnitude < 0x7c;
+      bytes.push_back(static_cast<std::uint8_t>(finite ? code : 0));
+    }
+    const StoredPart part = {"w", form, bytes, 1, 256, 0};
+    EXPECT_EQ(nativeEncoding(form, {}),
+              (WeightEncoding{WeightCode::F16, 0, false}));
+    const Packed packed = pack({WeightCode::F16, 0, false}, {part});
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    EXPECT_EQ(packed.statistics.error.error, 0.0);
+    auto packer = WeightPacker::create({WeightCode::F16, 0, false}, {part});
+    std::vector<float> wide(256);
+    ASSERT_TRUE(packer->widenRows(0, wide).isOk());
+    for (int k = 0; k < 256; ++k)
+      EXPECT_EQ(packed.at(0, k), wide[k]) << k;
+    bytes[5] = form == StoredForm::F8E4M3 ? 0x7f : 0x7c;
+    EXPECT_FALSE(
+        pack({WeightCode::F16, 0, false}, {{"w", form, bytes, 1, 256, 0}})
+            .status.isOk());
+  }
+}
+
+// The same bits whatever the threads, error included.
+TEST(PackWeightsTest, ErrorsAreReproducible) {
+  const std::vector<std::uint8_t> bytes =
+      bytesOf(randomValues(1000 * 64, 1, 5));
+  const std::vector<StoredPart> parts = {
+      {"w", StoredForm::F32, bytes, 1000, 64, 0}};
+  const Packed one = pack({WeightCode::I4, 32, false}, parts, 1);
+  const Packed three = pack({WeightCode::I4, 32, false}, parts, 3);
+  EXPECT_GT(one.statistics.error.error, 0.0);
+  EXPECT_EQ(one.statistics.error.error, three.statistics.error.error);
+  EXPECT_EQ(one.statistics.error.magnitude, three.statistics.error.magnitude);
+  EXPECT_EQ(one.statistics.error.largest, three.statistics.error.largest);
+}
+
+// Rows of a fused projection, and a matrix that is stored [in, out].
+TEST(PackWeightsTest, FusedAndTransposedRows) {
+  std::vector<float> stored(8 * 32);
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    stored[i] = static_cast<float>(i / 32 * 100 + i % 32);
+  const std::vector<std::uint8_t> bytes = bytesOf(stored);
+  StoredPart part = {"qkv", StoredForm::F32, bytes, 4, 32, 0};
+  part.storedRows = 8;
+  part.first = 1;
+  part.run = 2;
+  part.stride = 4;
+  Packed packed = pack({WeightCode::F32, 0, false}, {part});
+  ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+  const float rows[] = {100, 200, 500, 600};
+  for (std::uint64_t r = 0; r < 4; ++r)
+    EXPECT_EQ(packed.at(r, 3), rows[r] + 3);
+  part.stride = 6;
+  EXPECT_FALSE(pack({WeightCode::F32, 0, false}, {part}).status.isOk());
+
+  std::vector<float> columns(32 * 8);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    columns[i] = stored[i % 8 * 32 + i / 8];
+  const std::vector<std::uint8_t> turned = bytesOf(columns);
+  StoredPart across = {"w", StoredForm::F32, turned, 8, 32, 0};
+  across.transposed = true;
+  packed = pack({WeightCode::F32, 0, false}, {across});
+  ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+  for (std::uint64_t r = 0; r < 8; ++r)
+    for (std::uint64_t k = 0; k < 32; ++k)
+      ASSERT_EQ(packed.at(r, k), stored[r * 32 + k]);
+  across.form = StoredForm::Q8_0;
+  EXPECT_FALSE(pack({WeightCode::F32, 0, false}, {across}).status.isOk());
+}
+
 TEST(PackWeightsTest, PartsFollowEachOtherAndPermutationIsUndone) {
   // Two heads of four rows: llama.cpp stores rows 0 2 1 3 of each head's halves.
   const std::uint64_t columns = 32;
@@ -303,7 +487,8 @@ TEST(PackWeightsTest, RefusesSizesThatDisagree) {
     return pack(encoding, {std::move(part)}).status.message();
   };
   EXPECT_EQ(message({}, {"w", StoredForm::F32, bytes, 5, 64, 0}),
-            "tensor \"w\": expected 5 rows of 256 bytes, found 1024 bytes");
+            "tensor \"w\": expected 5 rows of 64 columns in 1280 bytes, found "
+            "1024 bytes");
   EXPECT_EQ(message({}, {"w", StoredForm::Q8_0, bytes, 4, 40, 0}),
             "tensor \"w\": expected columns in blocks of 32, found 40");
   EXPECT_EQ(message({WeightCode::I8, 33, false},

@@ -1226,3 +1226,45 @@ lm.weight @w [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, n
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 // expected-error@+1 {{part_c3: a transposed tensor has no blocks and no permutation}}
 lm.weight @w [32, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 2176, stored = q8_0, rows = 32, columns = 64, transposed = true>]
+
+// -----
+
+// Codes without their scales.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c4: "t" has details of codes exactly where it is stored as codes}}
+lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts [#lm.part<source = @src, name = "t", offset = 0, size = 1024, stored = codes, rows = 32, columns = 64>]
+
+// -----
+
+// Scales of floats.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c4: "t" has details of codes exactly where it is stored as codes}}
+lm.weight @w [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 8192, stored = f32, rows = 32, columns = 64, details = {codes = {bits = 4 : i64, group = 32 : i64, packing = "gptq", row_group = 1 : i64, scales = {name = "s", offset = 1024 : i64, size = 128 : i64, source = @src, type = "f16"}, zero_bias = 1 : i64}}>]
+
+// -----
+
+// A plane of another size.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c4: tensor "t": scales "s" has 127 bytes, expected 128 (64 of f16)}}
+lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts [#lm.part<source = @src, name = "t", offset = 0, size = 1024, stored = codes, rows = 32, columns = 64, details = {codes = {bits = 4 : i64, group = 32 : i64, packing = "gptq", row_group = 1 : i64, scales = {name = "s", offset = 1024 : i64, size = 127 : i64, source = @src, type = "f16"}, zero_bias = 1 : i64}}>]
+
+// -----
+
+// A key that is not known.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{part_c4: details: has keys that are not known}}
+lm.weight @w [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 8192, stored = f32, rows = 32, columns = 64, details = {colour = "red"}>]
+
+// -----
+
+// Scales past the end of their file.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{weight_c4: "s" at [65500, +128) does not lie within an lm.source @src}}
+lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts [#lm.part<source = @src, name = "t", offset = 0, size = 1024, stored = codes, rows = 32, columns = 64, details = {codes = {bits = 4 : i64, group = 32 : i64, packing = "gptq", row_group = 1 : i64, scales = {name = "s", offset = 65500 : i64, size = 128 : i64, source = @src, type = "f16"}, zero_bias = 1 : i64}}>]
+
+// -----
+
+// Codes that the encoding cannot hold.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+// expected-error@+1 {{weight_c6: part "t" is stored as f32; i4-g32 cannot keep its codes}}
+lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts [#lm.part<source = @src, name = "t", offset = 0, size = 8192, stored = f32, rows = 32, columns = 64>]

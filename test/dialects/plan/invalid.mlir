@@ -53,6 +53,22 @@ module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, s
 module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8, permute = 4>} {}
 // -----
 
+// Details with a key that is not known.
+// expected-error @below {{part_c5: details: has keys that are not known}}
+module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8, details = {colour = "red"}>} {}
+// -----
+
+// Codes without their scales.
+// expected-error @below {{part_c5: expected details of codes exactly for the form codes, found codes}}
+module attributes {test.part = #plan.part<source = @s, name = "w", offset = 0, size = 128, stored = codes, rows = 4, columns = 8>} {}
+// -----
+
+// An adapter that leaves its source.
+plan.source @src0 name "m" size 65536 hash "2d06800538d394c2"
+// expected-error @below {{weight_c6: tensor "b" does not lie within a plan.source @src0}}
+plan.weight @w encoding <f32> layout r16 rows 4 columns 8 parts [#plan.part<source = @src0, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8, details = {adapters = [{a = {name = "a", offset = 0 : i64, size = 64 : i64, source = @src0, type = "f32"}, b = {name = "b", offset = 65536 : i64, size = 32 : i64, source = @src0, type = "f32"}, rank = 2 : i64, scale = 5.000000e-01 : f32, transposed = false}]}>]
+// -----
+
 // A plane that is not aligned.
 // expected-error @below {{placement_c1: expected planes that start at multiples of 64, found 32, 0, 0}}
 module attributes {test.place = #plan.placement<offset = 32, size = 64, scales = 0, mins = 0>} {}
@@ -142,7 +158,7 @@ plan.weight @w encoding <f32> layout r16 rows 4 columns 8 parts [#plan.part<sour
 
 // An unknown method.
 plan.source @src0 name "m" size 65536 hash "2d06800538d394c2"
-// expected-error @below {{weight_c7: expected method "rtn", found "magic"}}
+// expected-error @below {{weight_c7: expected method "rtn" or "stored", found "magic"}}
 plan.weight @w encoding <f32> layout r16 rows 4 columns 8 method "magic" parts [#plan.part<source = @src0, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8>]
 // -----
 

@@ -46,7 +46,35 @@ ids = run(0, "", "tokenize", tiny, stdin="To be, or not\n")
 assert run(0, "", "tokenize", out, "--no-special", stdin="To be, or not\n") == ids
 assert run(0, "", "tokenize", out, "--decode", stdin=ids) == '"To be, or not"\n'
 
+assert "will compile" in run(0, "yes", "check", tiny, "--quantize", "int8")
+report = json.loads(run(0, "", "check", tiny, "--context", "64", "--json"))
+assert report["compiles"] and report["context"] == 64, report
+assert report["memory"]["weights_bytes"] == summary["memory"]["weights_bytes"], report
+
+# What `check` foretells of disk and memory is what the compilation then takes.
+target = str(models / "target")
+options = ("--levels", "x86-64-v3", "--threads", "2", "--json")
+report = json.loads(run(0, "", "check", target, *options))
+child = subprocess.Popen(["ingot-compiler", "compile", target, "-o", out, *options],
+                         stdout=subprocess.PIPE)
+summary = json.loads(child.stdout.read())
+_, status, usage = os.wait4(child.pid, 0)
+assert status == 0, status
+for key in ("weights_bytes", "arena_bytes_per_token", "arena_bytes_per_logits_row",
+            "kv_bytes_per_token"):
+    assert report["memory"][key] == summary["memory"][key], (key, report, summary)
+disk = report["estimates"]["artifact_bytes"]
+assert abs(disk - os.path.getsize(out)) < 0.05 * os.path.getsize(out), (disk, summary)
+# Mapped files count too. Sanitizers keep books of their own in memory.
+program = pathlib.Path(shutil.which("ingot-compiler")).read_bytes()
+if b"__asan_init" not in program and b"__tsan_init" not in program:
+    peak = usage.ru_maxrss * 1024 - summary["source_bytes"]
+    memory = report["estimates"]["compile_memory_bytes"]
+    assert memory / 3 < peak < memory, (peak, memory)
+
 # 1: wrong usage.
+run(1, "--bogus", "check", tiny, "--bogus")
+run(1, "MODEL", "check")
 run(1, "--bogus", "compile", tiny, "--bogus")
 run(1, "MODEL is missing", "compile", "-o", out)
 run(1, "--output is missing", "compile", tiny)
@@ -76,7 +104,13 @@ run(2, "documents: expected a list", "render", tiny,
 (scratch / "empty").mkdir()
 run(2, "", "compile", str(scratch / "empty"), "-o", out)
 
+run(2, "will compile          no", "check", str(scratch / "empty"))
+run(2, "no such file", "check", str(scratch / "none"), "--json")
+run(2, "expected a folder", "compile", tiny, "-o", out, "--lora", str(scratch / "none"))
+run(2, "FOLDER:scale", "compile", tiny, "-o", out, "--lora", ":2")
+
 # 3: well formed, but not something this build can do.
+run(3, "target \"tpu\"", "check", tiny, "--target", "tpu")
 run(3, "target \"tpu\"", "compile", tiny, "-o", out, "--target", "tpu")
 run(3, "level \"x86-64-v9\" is unknown", "compile", tiny, "-o", out, "--levels",
     "x86-64-v9")

@@ -111,14 +111,33 @@ TEST(GgufImporter, RequiredKeys) {
 TEST(GgufImporter, UnsupportedTypes) {
   GgufBuilder builder =
       copyOf(llama(), {"blk.0.ffn_up.weight", "blk.1.ffn_up.weight"});
-  builder.tensor("blk.0.ffn_up.weight", {256, 1}, 12,
-                 std::vector<std::uint8_t>(144));
-  builder.tensor("blk.1.ffn_up.weight", {16, 24}, 28,
-                 std::vector<std::uint8_t>(16 * 24 * 8));
-  expectFault(builder, AllOf(HasSubstr("unsupported dtype Q4_K in tensor "
-                                       "\"blk.0.ffn_up.weight\""),
-                             HasSubstr("unsupported dtype F64 in tensor "
-                                       "\"blk.1.ffn_up.weight\"")));
+  builder.tensor("blk.0.ffn_up.weight", {256, 1}, 10,
+                 std::vector<std::uint8_t>(84));
+  builder.tensor("blk.1.ffn_up.weight", {16, 24}, 26,
+                 std::vector<std::uint8_t>(16 * 24 * 4));
+  expectFault(builder,
+              AllOf(HasSubstr("unsupported dtype Q2_K (ggml type 10) in tensor "
+                              "\"blk.0.ffn_up.weight\""),
+                    HasSubstr("unsupported dtype I32 (ggml type 26) in tensor "
+                              "\"blk.1.ffn_up.weight\"")));
+  const std::tuple<const char *, std::uint32_t, std::size_t> types[] = {
+      {"Q8_1", 9, 8 * 40}, {"Q2_K", 10, 84},      {"Q3_K", 11, 110},
+      {"Q8_K", 15, 292},   {"IQ2_XXS", 16, 66},   {"IQ2_XS", 17, 74},
+      {"IQ3_XXS", 18, 98}, {"IQ1_S", 19, 50},     {"IQ4_NL", 20, 8 * 18},
+      {"IQ3_S", 21, 110},  {"IQ2_S", 22, 82},     {"IQ4_XS", 23, 136},
+      {"I8", 24, 256},     {"I16", 25, 512},      {"I32", 26, 1024},
+      {"I64", 27, 2048},   {"IQ1_M", 29, 56},     {"TQ1_0", 34, 54},
+      {"TQ2_0", 35, 66},   {"MXFP4", 39, 8 * 17}, {"NVFP4", 40, 4 * 36},
+      {"Q1_0", 41, 2 * 18}};
+  for (const auto &[name, id, size] : types) {
+    SCOPED_TRACE(name);
+    GgufBuilder one = copyOf(llama(), {"blk.0.ffn_up.weight"});
+    one.tensor("blk.0.ffn_up.weight", {256, 1}, id,
+               std::vector<std::uint8_t>(size));
+    expectFault(one, HasSubstr(std::string("unsupported dtype ") + name +
+                               " (ggml type " + std::to_string(id) +
+                               ") in tensor \"blk.0.ffn_up.weight\""));
+  }
 }
 
 // X28: rows of q and k are stored permuted, and are stated so exactly where

@@ -189,8 +189,12 @@ TEST_P(EveryFamily, RefusesByName) {
   expectFault(model, HasSubstr("unsupported activations: \"relu2\""));
   model = TinyModel::make(GetParam());
   model.config["quantization_config"] = {{"quant_method", "gptq"}};
-  expectFault(model, AllOf(HasSubstr("\"quantization_config\""),
-                           HasSubstr("quantised")));
+  expectFault(model, HasSubstr("missing quantization_config keys: \"bits\""));
+  model.config["quantization_config"] = {{"quant_method", "hqq"}};
+  expectFault(model, HasSubstr("\"quant_method\" is \"hqq\""));
+  model.config["quantization_config"] = {
+      {"quant_method", "awq"}, {"bits", 4}, {"group_size", 32}};
+  expectFault(model, HasSubstr("no tensor is quantised so"));
   model = TinyModel::make(GetParam());
   model.config["architectures"] = {"LlamaForSequenceClassification"};
   expectFault(model, HasSubstr("\"LlamaForSequenceClassification\""));

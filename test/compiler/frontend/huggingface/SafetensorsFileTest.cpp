@@ -176,7 +176,9 @@ TEST(SafetensorsFile, Dtypes) {
        {std::tuple("BOOL", "[3]", 3), std::tuple("I64", "[3]", 24),
         std::tuple("F8_E4M3", "[3]", 3), std::tuple("F8_E8M0", "[3]", 3),
         std::tuple("F4", "[4]", 2), std::tuple("F6_E2M3", "[4]", 3),
-        std::tuple("C64", "[2]", 16), std::tuple("BF16", "[3,2]", 12)})
+        std::tuple("F8_E4M3FNUZ", "[3]", 3),
+        std::tuple("F8_E5M2FNUZ", "[3]", 3), std::tuple("C64", "[2]", 16),
+        std::tuple("BF16", "[3,2]", 12)})
     readBoth(fileOf(oneTensor(dtype, shape, "[0," + std::to_string(size) + "]"),
                     static_cast<std::size_t>(size)),
              [dtype = dtype](Result<SafetensorsFile> file) {

@@ -1,0 +1,185 @@
+// What `ingot check` says before a compilation is what the compilation then
+// does: sizes, encodings and conversions; and what stands against it is all
+// told. Compilations of quantised checkpoints and of adapters are made here too.
+#include "compiler/driver/CheckModel.h"
+#include "runtime/plan/Artifact.h"
+#include "test/compiler/frontend/TempFolder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace ingot {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::string kModels = INGOT_SOURCE_DIR "/test/models/";
+const std::string kSeeds = INGOT_SOURCE_DIR "/test/fuzz/seeds/";
+const std::string kLora = INGOT_SOURCE_DIR "/test/compiler/frontend/lora/";
+
+CompileRequest requestOf(const std::string &model,
+                         const std::string &quantize) {
+  CompileRequest request;
+  request.modelPath = model;
+  request.options.quantize = quantize;
+  request.options.levels = {"x86-64-v3"};
+  return request;
+}
+
+CheckReport check(const CompileRequest &request) {
+  mlir::MLIRContext context;
+  prepareContext(context);
+  return checkModel(context, request);
+}
+
+class CheckModelTest : public ::testing::Test {
+protected:
+  testing::TempFolder folder;
+
+  // Compiles, and compares with what the check says.
+  json compileAsChecked(CompileRequest request) {
+    CheckReport report = check(request);
+    EXPECT_TRUE(report.status) << report.status.message();
+    request.outputPath = folder.file("a.ingot");
+    std::string diagnostics;
+    request.diagnostic = [&](const std::string &text) {
+      diagnostics += text + "\n";
+    };
+    mlir::MLIRContext context;
+    prepareContext(context);
+    Result<CompiledModel> compiled = compileModel(context, request);
+    EXPECT_TRUE(compiled) << compiled.status().message() << diagnostics;
+    if (!compiled)
+      return {};
+    EXPECT_EQ(report.weightsBytes, compiled->artifact.weightsBytes);
+    EXPECT_NEAR(double(report.artifactBytes),
+                double(compiled->artifact.fileBytes),
+                0.1 * double(compiled->artifact.fileBytes) + 600e3);
+    EXPECT_GT(report.seconds(), 0.0);
+    EXPECT_EQ(report.notes, compiled->notes);
+    EXPECT_EQ(report.conversions.size(), compiled->artifact.conversions.size());
+    // The ledger holds what was measured.
+    Result<Artifact> artifact =
+        Artifact::open(request.outputPath, {.verifyChecksums = true});
+    EXPECT_TRUE(artifact) << artifact.status().message();
+    auto bytes = artifact->segment(container::SegmentKind::Ledger);
+    json ledger = json::parse(bytes.begin(), bytes.end());
+    json conversions = ledger["conversions"];
+    EXPECT_EQ(conversions.size(), report.conversions.size());
+    for (std::size_t i = 0; i < conversions.size(); ++i) {
+      EXPECT_EQ(conversions[i]["stored"], report.conversions[i].stored);
+      EXPECT_EQ(conversions[i]["encoding"], report.conversions[i].encoding);
+      EXPECT_EQ(conversions[i]["tensors"], report.conversions[i].tensors);
+    }
+    return conversions;
+  }
+};
+
+TEST_F(CheckModelTest, SaysWhatCompilationDoes) {
+  EXPECT_TRUE(
+      compileAsChecked(requestOf(kModels + "tiny-llama", "none")).empty());
+  json int4 = compileAsChecked(requestOf(kModels + "tiny-qwen3", "int4-g32"));
+  ASSERT_EQ(int4.size(), 2u); // matrices, and the head at int8
+  for (const json &one : int4)
+    EXPECT_GT(one["mean_relative_error"], 0.0);
+}
+
+// A checkpoint that GPTQ made keeps its codes; minima are rounded to float16.
+TEST_F(CheckModelTest, QuantizedCheckpoint) {
+  json conversions =
+      compileAsChecked(requestOf(kSeeds + "models/quantized", "none"));
+  ASSERT_EQ(conversions.size(), 1u);
+  EXPECT_EQ(conversions[0]["stored"], "gptq 4-bit with zero points");
+  EXPECT_EQ(conversions[0]["encoding"], "i4-g32-min");
+  EXPECT_EQ(conversions[0]["codes"], "kept");
+  EXPECT_LT(conversions[0]["max_relative_error"], 2e-3);
+  // int4 without minima is another thing.
+  json other =
+      compileAsChecked(requestOf(kSeeds + "models/quantized", "int4-g32"));
+  json linear;
+  for (const json &one : other)
+    if (one["stored"] == "gptq 4-bit with zero points")
+      linear = one;
+  EXPECT_EQ(linear["encoding"], "i4-g32");
+  EXPECT_EQ(linear["codes"], "rounded");
+  EXPECT_GT(linear["max_relative_error"], 1e-2);
+}
+
+TEST_F(CheckModelTest, GgufBlocks) {
+  json conversions =
+      compileAsChecked(requestOf(kSeeds + "gguf/blocks.gguf", "none"));
+  ASSERT_EQ(conversions.size(), 1u); // all others are exact
+  EXPECT_EQ(conversions[0]["stored"], "Q5_1");
+  // The codes of Q4_K are kept, Q5_K and Q6_K are rounded to int8.
+  json wide = compileAsChecked(requestOf(kSeeds + "gguf/kquants.gguf", "none"));
+  std::map<std::string, std::string> codes;
+  for (const json &one : wide) {
+    codes[one["stored"]] = one["codes"];
+    EXPECT_LT(one["max_relative_error"], 0.5 / 127 * 1.01);
+  }
+  EXPECT_EQ(codes["Q4_K"], "kept");
+  EXPECT_EQ(codes["Q6_K"], "rounded");
+}
+
+TEST_F(CheckModelTest, Adapter) {
+  CompileRequest request = requestOf(kLora + "base", "none");
+  request.options.lora = {kLora + "plain:0.5", kLora + "rslora"};
+  // float32 and adapters: merged, and nothing is lost.
+  json merged = compileAsChecked(request);
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0]["stored"], "F32+lora");
+  EXPECT_EQ(merged[0]["max_relative_error"], 0.0);
+  EXPECT_EQ(merged[0]["tensors"], 8u); // two layers: qkv, o, gate_up, down
+
+  request.options.lora = {kLora + "none"};
+  CheckReport report = check(request);
+  EXPECT_EQ(report.status.code(), StatusCode::NotFound);
+}
+
+TEST_F(CheckModelTest, TellsAllThatStandsAgainstIt) {
+  fs::copy(kModels + "tiny-llama", folder.file("bad"));
+  std::ifstream in(kModels + "tiny-llama/config.json");
+  json config = json::parse(in);
+  config["new_key"] = 1;
+  config["another_key"] = true;
+  config["hidden_act"] = "swish7";
+  config["vocab_size"] = 100000;
+  folder.write("bad/config.json", config.dump());
+  CheckReport report = check(requestOf(folder.file("bad"), "none"));
+  EXPECT_EQ(report.status.code(), StatusCode::InvalidInput);
+  for (const char *word : {"new_key", "another_key", "swish7", "embed_tokens"})
+    EXPECT_THAT(checkTable(report), HasSubstr(word));
+  json told = json::parse(checkJson(report));
+  EXPECT_EQ(told["compiles"], false);
+  EXPECT_THAT(told["error"].get<std::string>(), HasSubstr("new_key"));
+
+  CompileRequest other = requestOf(kModels + "tiny-llama", "none");
+  other.options.target = "tpu";
+  EXPECT_EQ(check(other).status.code(), StatusCode::Unsupported);
+}
+
+TEST_F(CheckModelTest, WritesNothing) {
+  fs::copy(kModels + "tiny-llama", folder.file("model"));
+  auto names = [&] {
+    std::vector<std::string> found;
+    for (const auto &entry : fs::recursive_directory_iterator(folder.path()))
+      found.push_back(entry.path());
+    return found;
+  };
+  auto before = names();
+  CompileRequest request = requestOf(folder.file("model"), "int8");
+  request.outputPath = folder.file("out.ingot");
+  request.stagesFolder = folder.file("stages");
+  EXPECT_TRUE(check(request).status);
+  EXPECT_EQ(names().size(), before.size());
+}
+
+} // namespace
+} // namespace ingot

@@ -1,0 +1,42 @@
+// Any bytes as an artifact. Checksums are put right first, so that damage gets
+// past them to what checks the meaning. An input that begins with "P" is a plan
+// alone, in an artifact that is otherwise good: most bytes of a whole one are
+// weights, which nothing reads.
+#include "runtime/memory/MemoryContract.h"
+#include "test/fuzz/MemoryFile.h"
+#include "test/runtime/plan/TinyArtifact.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  using namespace ingot;
+  static const test::TinyArtifact tiny = test::TinyArtifact::make();
+  if (size == 0)
+    return 0;
+  std::vector<uint8_t> file;
+  if (data[0] == 'P') {
+    file = test::packContainer(
+        {{container::SegmentKind::Plan, {data + 1, data + size}},
+         {container::SegmentKind::Code, tiny.code},
+         {container::SegmentKind::Weights, tiny.weights}});
+  } else {
+    file.assign(data, data + size);
+    test::fixChecksums(file);
+  }
+  fuzz::MemoryFile memory(file.data(), file.size());
+  auto artifact = Artifact::open(memory.path());
+  if (!artifact)
+    return 0;
+  // What was verified can be read.
+  volatile uint64_t sum = 0;
+  for (const auto &segment : artifact->segments())
+    for (uint8_t byte : artifact->segment(segment.kind))
+      sum = sum + byte;
+  for (const fbs::Weight *weight : *artifact->plan().weights())
+    sum = sum + weight->size();
+  if (const fbs::Target *target = artifact->target("cpu"))
+    (void)computeContract(artifact->plan(), *target, {});
+  return 0;
+}

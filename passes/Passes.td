@@ -141,6 +141,62 @@ def InsertQuantizePass : Lm_Pass<"insert-quantize"> {
 }
 
 //===----------------------------------------------------------------------===//
+// exit
+//===----------------------------------------------------------------------===//
+
+def InsertEarlyExitsPass : Lm_Pass<"insert-early-exits"> {
+  let summary = "Let rows leave the program behind chosen layers.";
+  let description = [{
+    Needs: one selection of rows; locations that name each operator's layer; a
+    residual stream that is all that layers read of those before them.
+    Guarantees: the program's own bits. Behind each of `layers` layers the
+    stream is cut, and the cut gets an `lm.exit`, whose head is the program's
+    tail on the stream there. Where the module has @exit.N.map (and
+    @exit.N.bias), the head first adds their product with the state to it: the
+    fitted map to what the last layer would have made of it. @exit.N.confidence
+    becomes the exit's.
+
+    ```mlir
+    %h = lm.add %a, %b : tensor<?x64xf32> loc("layer.1.ffn_residual")
+    // becomes with layers=2
+    %h = lm.add %a, %b : tensor<?x64xf32>
+    %c = lm.cut "exit2" %h : tensor<?x64xf32>
+    lm.exit "exit2" %c layers 2 : tensor<?x64xf32> head {
+      %s = lm.select_rows %c : tensor<?x64xf32>
+      %n = lm.rms_norm %s, @final_norm {...} : ...
+      %l = lm.linear %n, @embed : ...
+      lm.yield %l : tensor<?x128xf32>
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"layers", "layers", "int64_t",
+               "Exits, by the number of layers that run before them">,
+    Option<"cutFinal", "cut-final", "bool", /*default=*/"false",
+           "Cut behind the last layer too, so that its state can be seen">,
+  ];
+  let statistics = [Statistic<"numExits", "num-exits", "Exits">];
+}
+
+def FillExitsPass : Lm_Pass<"fill-exits"> {
+  let summary = "Give each exit what fills the caches of the layers it skips.";
+  let description = [{
+    Needs: fused cache writes, each of which stores what follows from the
+    residual stream at the beginning of its layer. Guarantees: the program is as
+    it was; the fill of each exit writes the keys and values of all later layers
+    from the state at its cut.
+
+    ```mlir
+    // in the fill of "exit2"
+    %n = lm.rms_norm %c, @layer.2.attn_norm {...} : ...
+    %q = lm.linear %n, @layer.2.qkv : ...
+    %u, %w = lm.rope_cache_write %q, %rope state @kv0[2] {...} : ...
+    ```
+  }];
+  let statistics = [Statistic<"numFilled", "num-filled", "Cache writes cloned">];
+}
+
+//===----------------------------------------------------------------------===//
 // fuse
 //===----------------------------------------------------------------------===//
 

@@ -76,9 +76,10 @@ struct VerifyPhase : ingot::impl::VerifyPhasePassBase<VerifyPhase> {
       module.emitError("verify-phase: the module lacks lm.model");
       return signalPassFailure();
     }
-    for (Operation &op : programs.front().getEntryBlock())
-      if (failed(checkOp(&op, *promises, after)))
+    programs.front().walk([&](Operation *op) {
+      if (failed(checkOp(op, *promises, after)))
         signalPassFailure();
+    });
     markAllAnalysesPreserved();
   }
 };

@@ -1,6 +1,7 @@
 #include "compiler/driver/CompileModel.h"
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/driver/ExitMaps.h"
 #include "compiler/frontend/ImportModel.h"
 #include "compiler/frontend/lm/LmBuilder.h"
 #include "dialects/lm/LmOps.h"
@@ -104,6 +105,11 @@ private:
     import.descriptorPaths = request.descriptorPaths;
     INGOT_ASSIGN_OR_RETURN(ModelSpec spec,
                            importModel(request.modelPath, import));
+    ExitMaps maps;
+    if (request.options.exitMaps) {
+      INGOT_ASSIGN_OR_RETURN(
+          maps, addExitMaps(*request.options.exitMaps, phases.exits, spec));
+    }
     LmBuildOptions build;
     build.context = request.options.context.value_or(0);
     build.kvDtype = request.options.kv.value_or("f16") == "f32" ? KvDtype::F32
@@ -114,6 +120,7 @@ private:
     if (failed(module))
       return Status::invalid(request.modelPath + ": cannot be expressed in lm");
     result.module = std::move(*module);
+    addExitConfidences(maps, *result.module);
     result.notes = std::move(spec.notes);
     setProvenance();
     return Status::ok();
@@ -129,17 +136,18 @@ private:
     ModuleOp module = *result.module;
     const CompileOptions &options = request.options;
     if (options.kv || options.context || options.name || options.lora ||
-        !request.descriptorPaths.empty())
+        options.exitMaps || !request.descriptorPaths.empty())
       return Status::invalid(
-          "kv, context, name, lora and descriptors are fixed at import; " +
+          "kv, context, name, lora, exit maps and descriptors "
+          "are fixed at import; " +
           request.modelPath + " has been imported");
     bool hasProgram = !module.getOps<lm::ProgramOp>().empty();
     if (!hasProgram && module.getOps<plan::TargetOp>().empty())
       return Status::invalid(request.modelPath +
                              ": has neither an lm.program nor a plan.target");
-    if (!hasProgram &&
-        (options.quantize || options.table || options.skip || options.levels ||
-         options.target || !options.pipelines.empty() || request.from))
+    if (!hasProgram && (options.quantize || options.table || options.skip ||
+                        options.exits || options.levels || options.target ||
+                        !options.pipelines.empty() || request.from))
       return Status::invalid(
           request.modelPath +
           ": no phase is left that could follow the options");

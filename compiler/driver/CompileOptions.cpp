@@ -46,6 +46,21 @@ Status readStrings(const std::string &key, const Json &value,
   return Status::ok();
 }
 
+Status readIntegers(const std::string &key, const Json &value,
+                    std::optional<std::vector<std::int64_t>> &option) {
+  if (!value.is_array())
+    return wrongType(key, "an array of integers", value);
+  std::vector<std::int64_t> integers;
+  for (const Json &element : value) {
+    if (!element.is_number_integer())
+      return wrongType(key, "an array of integers", value);
+    integers.push_back(element.get<std::int64_t>());
+  }
+  if (!option)
+    option = std::move(integers);
+  return Status::ok();
+}
+
 Status readPipelines(const Json &value, CompileOptions &options) {
   if (!value.is_object())
     return wrongType("pipelines", "an object", value);
@@ -78,6 +93,10 @@ Status readKey(const std::string &key, const Json &value,
     return readStrings(key, value, options.skip);
   if (key == "lora")
     return readStrings(key, value, options.lora);
+  if (key == "exits")
+    return readIntegers(key, value, options.exits);
+  if (key == "exit_maps")
+    return readString(key, value, options.exitMaps);
   if (key == "pipelines")
     return readPipelines(value, options);
   if (key == "context") {
@@ -90,7 +109,7 @@ Status readKey(const std::string &key, const Json &value,
   return Status::invalid(
       "unknown key \"" + key +
       "\" (quantize, table, kv, context, name, target, levels, "
-      "skip, lora, pipelines)");
+      "skip, lora, exits, exit_maps, pipelines)");
 }
 
 // A name is printed: one line of text.
@@ -161,6 +180,8 @@ std::string recipeText(const CompileOptions &options) {
   add("levels", options.levels);
   add("skip", options.skip);
   add("lora", options.lora);
+  add("exits", options.exits);
+  add("exit_maps", options.exitMaps);
   if (!options.pipelines.empty())
     recipe["pipelines"] = options.pipelines;
   return recipe.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -176,6 +197,13 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     phases.skip = *options.skip;
   if (options.levels)
     phases.levels = *options.levels;
+  if (options.exits)
+    phases.exits = *options.exits;
+  if (options.exits && options.exits->empty())
+    return Status::invalid("exits: expected at least one");
+  if (options.exitMaps && !options.exits)
+    return Status::invalid("exit maps \"" + *options.exitMaps +
+                           "\": there are no exits that they could be for");
   if (std::string target = options.target.value_or("cpu"); target != "cpu")
     return Status::unsupported("target \"" + target + "\": expected cpu");
   if (options.kv && *options.kv != "f16" && *options.kv != "f32")

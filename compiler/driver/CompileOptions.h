@@ -2,7 +2,7 @@
 // JSON object of the same options and, for a phase, the text of its pipeline:
 //
 //   { "quantize": "int4-g64", "table": "int8", "kv": "f16", "context": 2048,
-//     "target": "cpu", "levels": ["x86-64-v3"], "skip": ["layer.0.*"],
+//     "exits": [8, 16], "target": "cpu", "levels": ["x86-64-v3"], "skip": ["layer.0.*"],
 //     "pipelines": { "fuse": "fuse-quantize,fuse-epilogues" } }
 //
 // Unknown keys are refused. Flags win over the recipe.
@@ -30,7 +30,9 @@ struct CompileOptions {
   std::optional<std::vector<std::string>> levels;
   std::optional<std::vector<std::string>> skip; // weights to leave as they are
   std::optional<std::vector<std::string>> lora; // FOLDER[:scale], in order
-  std::map<std::string, std::string> pipelines; // by phase
+  std::optional<std::vector<std::int64_t>> exits; // layers before each exit
+  std::optional<std::string> exitMaps;            // what fit-exits has written
+  std::map<std::string, std::string> pipelines;   // by phase
 };
 
 // Fills what `options` leaves open from the JSON text of a recipe. `name`

@@ -245,9 +245,15 @@ private:
     for (auto buffer : op.getBody().getOps<plan::BufferOp>())
       addBuffer(*target, buffer);
     target->logits = bufferIndices.lookup(op.getLogits());
-    for (auto segment : op.getBody().getOps<plan::SegmentOp>())
-      if (failed(addSegment(*target, segment)))
+    for (auto segment : op.getBody().getOps<plan::SegmentOp>()) {
+      std::unique_ptr<fbs::ProgramSegmentT> made = translateSegment(segment);
+      if (!made)
         return failure();
+      if (segment.isChain())
+        target->segments.push_back(std::move(made));
+      else
+        addToExit(*target, segment, std::move(made));
+    }
     plan.targets.push_back(std::move(target));
     return success();
   }
@@ -321,7 +327,26 @@ private:
     target.buffers.push_back(std::move(buffer));
   }
 
-  LogicalResult addSegment(fbs::TargetT &target, plan::SegmentOp op) {
+  // The verifier's segment_c3 to c5: a head stands behind its segment, a fill
+  // behind its head.
+  static void addToExit(fbs::TargetT &target, plan::SegmentOp op,
+                        std::unique_ptr<fbs::ProgramSegmentT> segment) {
+    if (op.getFillOf()) {
+      target.exits.back()->fill = std::move(segment);
+      return;
+    }
+    auto exit = std::make_unique<fbs::ExitT>();
+    exit->name = op.getHeadOf()->str();
+    exit->layers = *op.getLayers();
+    exit->after = target.segments.size();
+    if (std::optional<ArrayRef<float>> confidence = op.getConfidence())
+      exit->confidence.assign(confidence->begin(), confidence->end());
+    exit->head = std::move(segment);
+    target.exits.push_back(std::move(exit));
+  }
+
+  // Null after an error.
+  std::unique_ptr<fbs::ProgramSegmentT> translateSegment(plan::SegmentOp op) {
     auto segment = std::make_unique<fbs::ProgramSegmentT>();
     segment->name = op.getSymName().str();
     segment->input = buffer(op.getInputAttr());
@@ -330,10 +355,12 @@ private:
       auto launchOp = cast<plan::LaunchOpInterface>(inner);
       auto launch = std::make_unique<fbs::LaunchT>();
       launch->name = lm::locationName(inner.getLoc()).str();
-      if (launch->name.empty())
-        return inner.emitOpError()
-               << "has no name in its location; print modules with debug info "
-                  "(--mlir-print-debuginfo)";
+      if (launch->name.empty()) {
+        inner.emitOpError()
+            << "has no name in its location; print modules with debug info "
+               "(--mlir-print-debuginfo)";
+        return nullptr;
+      }
       launch->layer = plan::locationLayer(launch->name).value_or(-1);
       for (auto variant :
            launchOp.getVariants().getAsRange<plan::VariantAttr>()) {
@@ -351,8 +378,7 @@ private:
               [&](auto typed) { launch->params.Set(params(typed)); });
       segment->launches.push_back(std::move(launch));
     }
-    target.segments.push_back(std::move(segment));
-    return success();
+    return segment;
   }
 
   //===--------------------------------------------------------------------===//

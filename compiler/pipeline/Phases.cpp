@@ -66,6 +66,17 @@ static std::string quantizeWeights(const PhaseOptions &options) {
   return text + "}";
 }
 
+// With the comma behind it; empty where there are no exits.
+static std::string insertExits(const PhaseOptions &options) {
+  if (options.exits.empty())
+    return {};
+  std::string text;
+  for (std::int64_t layers : options.exits)
+    text += (text.empty() ? "" : ",") + std::to_string(layers);
+  return "insert-early-exits{layers=" + text +
+         (options.cutFinal ? " cut-final=true" : "") + "},";
+}
+
 static std::string selectKernels(const PhaseOptions &options) {
   std::string text = "select-kernels";
   if (!options.levels.empty())
@@ -81,12 +92,12 @@ std::string phasePipeline(Phase phase, const PhaseOptions &options) {
     return "canonicalize,merge-qkv,merge-gate-up,verify-phase{after=simplify}";
   case Phase::Compress:
     // Weights that were stored in different forms may agree now.
-    return quantizeWeights(options) +
+    return insertExits(options) + quantizeWeights(options) +
            ",merge-qkv,merge-gate-up,insert-quantize,"
            "verify-phase{after=compress}";
   case Phase::Fuse:
-    return "fuse-rotary-cache-write,fuse-quantize,fuse-epilogues,canonicalize,"
-           "verify-phase{after=fuse}";
+    return "fuse-rotary-cache-write,fuse-quantize,fuse-epilogues,fill-exits,"
+           "canonicalize,verify-phase{after=fuse}";
   case Phase::Lower:
     return selectKernels(options) + ",assign-buffers,assign-weights";
   }
@@ -116,6 +127,8 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                             llvm::cl::init(PhaseOptions().table)};
   ListOption<std::string> skip{*this, "skip",
                                llvm::cl::desc("Weights to leave as they are")};
+  ListOption<std::int64_t> exits{
+      *this, "exits", llvm::cl::desc("Layers that run before each exit")};
 };
 
 struct LowerCliOptions : PassPipelineOptions<LowerCliOptions> {
@@ -146,6 +159,7 @@ void registerPhasePipelines() {
         options.group = cli.group;
         options.table = cli.table;
         options.skip.assign(cli.skip.begin(), cli.skip.end());
+        options.exits.assign(cli.exits.begin(), cli.exits.end());
         build(manager, Phase::Compress, options);
       });
   PassPipelineRegistration<> fuse(

@@ -36,6 +36,9 @@ struct PhaseOptions {
   std::int64_t group = 64;
   std::string table = "auto";
   std::vector<std::string> skip;
+  // Exits, by the number of layers that run before them; empty: none.
+  std::vector<std::int64_t> exits;
+  bool cutFinal = false; // and a cut behind the last layer, to observe there
   // Feature levels of the CPU target, best first; empty takes all.
   std::vector<std::string> levels;
 };

@@ -320,9 +320,9 @@ Result<LmExecutor> LmExecutor::create(ModuleOp module,
   return executor;
 }
 
-Result<std::vector<float>>
-LmExecutor::run(std::span<const std::int32_t> tokens,
-                std::span<const std::int64_t> rows) const {
+Result<std::vector<float>> LmExecutor::run(std::span<const std::int32_t> tokens,
+                                           std::span<const std::int64_t> rows,
+                                           const std::string &exitName) const {
   lm::ProgramOp program = program_;
   for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
     for (std::int32_t token : tokens)
@@ -335,11 +335,23 @@ LmExecutor::run(std::span<const std::int32_t> tokens,
                              std::to_string(tokens.size()) + " tokens");
   Run run(weights_, tokens, rows);
   for (Operation &op : program.getEntryBlock()) {
+    if (isa<lm::ReturnOp>(op) && !exitName.empty())
+      break;
     if (auto end = dyn_cast<lm::ReturnOp>(op))
       return run.value(end.getLogits()).values;
+    if (auto exit = dyn_cast<lm::ExitOp>(op)) {
+      if (exit.getName() != exitName)
+        continue;
+      for (Operation &inner : exit.getHead().front().without_terminator())
+        INGOT_RETURN_IF_ERROR(run.execute(inner));
+      return run.value(exit.getHead().front().getTerminator()->getOperand(0))
+          .values;
+    }
     INGOT_RETURN_IF_ERROR(run.execute(op));
   }
-  return Status::internal("the program does not return");
+  return exitName.empty()
+             ? Status::internal("the program does not return")
+             : Status::notFound("the program has no exit \"" + exitName + "\"");
 }
 
 } // namespace ingot

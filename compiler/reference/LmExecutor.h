@@ -18,9 +18,11 @@ public:
 
   // Runs one sequence from position 0 and returns the logits of the chosen
   // token rows (ascending), one row after another. Refuses ids outside the
-  // embedding and rows outside the tokens.
+  // embedding and rows outside the tokens. With the name of an exit, the
+  // logits are those of its head.
   Result<std::vector<float>> run(std::span<const std::int32_t> tokens,
-                                 std::span<const std::int64_t> rows) const;
+                                 std::span<const std::int64_t> rows,
+                                 const std::string &exitName = {}) const;
 
 private:
   lm::ProgramOp program_;

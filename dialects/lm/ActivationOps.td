@@ -432,4 +432,77 @@ def Lm_CutOp : Lm_Op<"cut", [SameOperandsAndResultType,
   let assemblyFormat = "$name $input attr-dict `:` type($result)";
 }
 
+def Lm_ExitOp : Lm_Op<"exit", [HasParent<"ProgramOp">, SingleBlock, NoRegionArguments,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What rows that leave the program at a cut run instead of the rest.";
+  let description = [{
+    `head` gives the logits of the selected rows from the hidden state at the cut,
+    after `layers` layers. `fill` writes the keys and values of the layers that
+    such a row skips, made from the same state; it is empty until fill-exits has
+    run. Both may read the cut and rotation tables, and the program itself runs
+    neither.
+
+    Where given, `confidence` says how often a head's first choice was the whole
+    model's, measured: of n entries the i-th is for rows whose most likely token
+    has a probability in [i/n, (i + 1)/n).
+
+    - exit_c1: the input is the result of an `lm.cut` of the exit's name.
+    - exit_c2: `layers` is positive.
+    - exit_c3: the head yields the selected rows of one value of the program's result type.
+    - exit_c4: the fill yields nothing.
+    - exit_c5: the confidence has 2 to 256 entries, each 0 to 1 and none below the one
+      before it.
+    - exit_c6: what the regions read from outside is the input or a rotation table.
+
+    Example:
+    ```mlir
+    lm.program @early(%tokens: tensor<?xi32>, %positions: tensor<?xi32>)
+        -> tensor<?x128xf32> {
+      %0 = lm.embed %tokens, @embed : tensor<?x64xf32>
+      %1 = lm.cut "exit1" %0 : tensor<?x64xf32>
+      lm.exit "exit1" %1 layers 1 : tensor<?x64xf32> head {
+        %4 = lm.select_rows %1 : tensor<?x64xf32>
+        %5 = lm.linear %4, @embed : tensor<?x64xf32> -> tensor<?x128xf32>
+        lm.yield %5 : tensor<?x128xf32>
+      }
+      %2 = lm.select_rows %1 : tensor<?x64xf32>
+      %3 = lm.linear %2, @embed : tensor<?x64xf32> -> tensor<?x128xf32>
+      lm.return %3 : tensor<?x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Lm_Activation:$input, I64Attr:$layers,
+                       OptionalAttr<DenseF32ArrayAttr>:$confidence);
+  let regions = (region SizedRegion<1>:$head, AnyRegion:$fill);
+  let assemblyFormat = [{
+    $name $input `layers` $layers (`confidence` $confidence^)? attr-dict
+    `:` type($input) `head` $head (`fill` $fill^)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Lm_YieldOp : Lm_Op<"yield", [Pure, Terminator, HasParent<"ExitOp">]> {
+  let summary = "Ends a region of an exit, with what it gives.";
+  let description = [{
+    A head gives its logits, a fill nothing.
+
+    Example:
+    ```mlir
+    lm.program @yielding(%tokens: tensor<?xi32>, %positions: tensor<?xi32>)
+        -> tensor<?x64xf32> {
+      %0 = lm.embed %tokens, @embed : tensor<?x64xf32>
+      %1 = lm.cut "exit1" %0 : tensor<?x64xf32>
+      lm.exit "exit1" %1 layers 1 : tensor<?x64xf32> head {
+        %2 = lm.select_rows %1 : tensor<?x64xf32>
+        lm.yield %2 : tensor<?x64xf32>
+      }
+      lm.return %1 : tensor<?x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Lm_Activation>:$results);
+  let assemblyFormat = "($results^ `:` type($results))? attr-dict";
+}
+
 #endif

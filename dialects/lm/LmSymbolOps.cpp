@@ -186,10 +186,10 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-// Follows which values hold the selected rows only.
-LogicalResult ProgramOp::verifyRegions() {
-  llvm::DenseSet<Value> selected;
-  for (Operation &op : getEntryBlock()) {
+// Follows which values hold the selected rows only, into the regions of exits.
+static LogicalResult verifySelection(Block &block,
+                                     llvm::DenseSet<Value> &selected) {
+  for (Operation &op : block) {
     auto isSelected = [&](Value value) { return selected.contains(value); };
     bool any = llvm::any_of(op.getOperands(), isSelected);
     if (auto select = dyn_cast<SelectRowsOp>(op)) {
@@ -197,6 +197,17 @@ LogicalResult ProgramOp::verifyRegions() {
         return op.emitOpError("select_rows_c1: the input's rows are selected "
                               "already");
       selected.insert(select.getResult());
+      continue;
+    }
+    if (auto exit = dyn_cast<ExitOp>(op); exit && !any) {
+      for (Region &region : exit->getRegions())
+        if (!region.empty() &&
+            failed(verifySelection(region.front(), selected)))
+          return failure();
+      Operation *yield = exit.getHead().front().getTerminator();
+      if (!llvm::all_of(yield->getOperands(), isSelected))
+        return exit.emitOpError("exit_c3: the head yields a row for each "
+                                "token, expected selected ones");
       continue;
     }
     if (!any)
@@ -211,6 +222,11 @@ LogicalResult ProgramOp::verifyRegions() {
   return success();
 }
 
+LogicalResult ProgramOp::verifyRegions() {
+  llvm::DenseSet<Value> selected;
+  return verifySelection(getEntryBlock(), selected);
+}
+
 LogicalResult ReturnOp::verify() {
   auto program = cast<ProgramOp>((*this)->getParentOp());
   // A program whose own type is wrong says so itself.
@@ -219,5 +235,55 @@ LogicalResult ReturnOp::verify() {
     return emitOpError("return_c1: type ")
            << getLogits().getType() << " is not the program's "
            << program.getResultTypes()[0];
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Exits
+//===----------------------------------------------------------------------===//
+
+LogicalResult ExitOp::verify() {
+  auto cut = getInput().getDefiningOp<CutOp>();
+  if (!cut || cut.getName() != getName())
+    return emitOpError("exit_c1: expected the result of an lm.cut \"")
+           << getName() << "\"";
+  if (static_cast<std::int64_t>(getLayers()) <= 0)
+    return emitOpError("exit_c2: expected a positive number of layers, found ")
+           << static_cast<std::int64_t>(getLayers());
+  if (std::optional<llvm::ArrayRef<float>> confidence = getConfidence()) {
+    float before = 0;
+    bool valid = confidence->size() >= 2 && confidence->size() <= 256;
+    for (float entry : *confidence) {
+      valid = valid && entry >= before && entry <= 1;
+      before = entry;
+    }
+    if (!valid)
+      return emitOpError("exit_c5: expected 2 to 256 entries from 0 to 1, none "
+                         "below the one before it");
+  }
+  return success();
+}
+
+LogicalResult ExitOp::verifyRegions() {
+  auto yieldOf = [](Region &region) {
+    return dyn_cast<YieldOp>(region.front().back());
+  };
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  YieldOp head = yieldOf(getHead());
+  if (!head || head.getResults().getTypes() != program.getResultTypes())
+    return emitOpError("exit_c3: expected a head that yields ")
+           << program.getResultTypes();
+  if (!getFill().empty()) {
+    YieldOp fill = yieldOf(getFill());
+    if (!fill || fill.getNumOperands() != 0)
+      return emitOpError("exit_c4: expected a fill that yields nothing");
+  }
+  for (Region &region : (*this)->getRegions())
+    for (Operation &op : region.getOps())
+      for (Value operand : op.getOperands())
+        if (operand.getParentRegion() != &region && operand != getInput() &&
+            !operand.getDefiningOp<RopeTableOp>())
+          return op.emitOpError("exit_c6: reads a value from outside the exit "
+                                "that is neither its cut nor a rotation table");
   return success();
 }

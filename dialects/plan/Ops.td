@@ -118,7 +118,9 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
                                        IsolatedFromAbove, NoRegionArguments]> {
   let summary = "What runs on one kind of device.";
   let description = [{
-    Buffers, kernels and segments. Segments run in the order in which they stand.
+    Buffers, kernels and segments. Segments run in the order in which they stand,
+    without the heads and fills of exits, which stand behind the cut that they
+    begin at and run instead of what follows it.
     `levels` names the feature levels that code is made for, best first; `logits` is
     the buffer that a step is run for. The arenas' sizes, in bytes
     for one row of capacity, are absent until assign-buffers has run.
@@ -128,7 +130,8 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
       segment.
     - target_c4: once the arenas have sizes, each buffer has an offset, a multiple of
       64, and lies within the arena of its domain.
-    - target_c5: a segment's input is the output of the segment before it.
+    - target_c5: a segment's input is the output of the segment before it; that of a
+      head or fill, of the segment that it names.
 
     Example:
     ```mlir
@@ -215,6 +218,12 @@ def Plan_SegmentOp : Plan_Op<"segment", [Symbol, HasParent<"TargetOp">, NoTermin
     leave (`output`), and later steps may begin at the start (`input`).
     - segment_c1: the region holds launches only.
     - segment_c2: input and output name buffers of float32 rows in the domain token.
+    - segment_c3: a head or fill names a segment before it, with an output, that is
+      neither; it is one of the two, and has no output.
+    - segment_c4: a head has the number of layers that run before it, more than the
+      head before it, and writes the target's logits; nothing but a head has a
+      number of layers or confidences.
+    - segment_c5: a segment has at most one head and one fill, and no fill alone.
 
     Example:
     ```mlir
@@ -229,10 +238,24 @@ def Plan_SegmentOp : Plan_Op<"segment", [Symbol, HasParent<"TargetOp">, NoTermin
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$input,
-      OptionalAttr<FlatSymbolRefAttr>:$output);
+      OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$head_of,
+      OptionalAttr<FlatSymbolRefAttr>:$fill_of, OptionalAttr<I64Attr>:$layers,
+      OptionalAttr<DenseF32ArrayAttr>:$confidence);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`input` $input^)? (`output` $output^)? attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name (`head_of` $head_of^)? (`fill_of` $fill_of^)? (`layers` $layers^)?
+    (`confidence` $confidence^)? (`input` $input^)? (`output` $output^)?
+    attr-dict-with-keyword $body
+  }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    // A stretch of the program itself, neither head nor fill.
+    bool isChain() { return !getHeadOfAttr() && !getFillOfAttr(); }
+    // The segment whose end a head or fill begins at; null for others.
+    ::mlir::FlatSymbolRefAttr getExitOf() {
+      return getHeadOfAttr() ? getHeadOfAttr() : getFillOfAttr();
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -183,6 +183,71 @@ uint64_t StateOp::getValueOffset() {
 // TargetOp, BufferOp, KernelOp, SegmentOp
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+// Heads and fills, in the order in which they stand.
+class ExitChecks {
+public:
+  explicit ExitChecks(TargetOp target) : target(target) {}
+
+  LogicalResult check(SegmentOp segment) {
+    if (segment.isChain()) {
+      if (segment.getLayers() || segment.getConfidence())
+        return segment.emitOpError()
+               << "segment_c4: has layers or confidences and is no head";
+      chain[segment.getSymNameAttr()] = segment;
+      return success();
+    }
+    SegmentOp of = chain.lookup(segment.getExitOf().getAttr());
+    if (!of || !of.getOutput() || segment.getOutput() ||
+        (segment.getHeadOf() && segment.getFillOf()))
+      return segment.emitOpError()
+             << "segment_c3: expected the head or the fill of a segment "
+                "before it that has an output, and none of its own";
+    if (segment.getInputAttr() != of.getOutputAttr())
+      return segment.emitOpError() << "target_c5: expected the output of "
+                                      "segment @"
+                                   << of.getSymName() << " as input";
+    bool isHead = segment.getHeadOf().has_value();
+    if (!(isHead ? heads : fills).insert(of).second ||
+        (!isHead && !heads.contains(of)))
+      return segment.emitOpError()
+             << "segment_c5: expected one head and at most one fill, after "
+                "it, of segment @"
+             << of.getSymName();
+    return isHead ? checkHead(segment) : checkFill(segment);
+  }
+
+private:
+  LogicalResult checkHead(SegmentOp segment) {
+    std::optional<int64_t> layers = segment.getLayers();
+    if (!layers || *layers <= latestLayers)
+      return segment.emitOpError() << "segment_c4: expected more than "
+                                   << latestLayers << " layers before the head";
+    latestLayers = *layers;
+    for (Operation &op : segment.getBody().front())
+      if (auto launch = dyn_cast<LaunchOpInterface>(op))
+        if (llvm::is_contained(launch.getWrites(), target.getLogitsAttr()))
+          return success();
+    return segment.emitOpError()
+           << "segment_c4: expected a head that writes the logits "
+           << target.getLogitsAttr();
+  }
+  static LogicalResult checkFill(SegmentOp segment) {
+    if (segment.getLayers() || segment.getConfidence())
+      return segment.emitOpError()
+             << "segment_c4: has layers or confidences and is no head";
+    return success();
+  }
+
+  TargetOp target;
+  llvm::DenseMap<StringAttr, SegmentOp> chain;
+  llvm::DenseSet<SegmentOp> heads, fills;
+  int64_t latestLayers = 0;
+};
+
+} // namespace
+
 LogicalResult TargetOp::verifyRegions() {
   llvm::StringSet<> levelNames;
   for (Attribute level : getLevels())
@@ -202,12 +267,17 @@ LogicalResult TargetOp::verifyRegions() {
               "logit_row";
 
   SegmentOp previous;
+  ExitChecks exits(*this);
   for (Operation &op : getBody().front()) {
     if (!isa<BufferOp, KernelOp, SegmentOp>(op))
       return op.emitOpError()
              << "target_c3: a target holds buffers, kernels and "
                 "segments only";
     if (auto segment = dyn_cast<SegmentOp>(op)) {
+      if (failed(exits.check(segment)))
+        return failure();
+      if (!segment.isChain())
+        continue;
       if (previous && (!previous.getOutput() || !segment.getInput() ||
                        *previous.getOutput() != *segment.getInput()))
         return segment.emitOpError()

@@ -269,9 +269,46 @@ private:
 
   void startSegment() {
     launchBuilder.setInsertionPointToEnd(&target.getBody().front());
-    segment = launchBuilder.create<SegmentOp>(
-        program.getLoc(), "main", FlatSymbolRefAttr(), FlatSymbolRefAttr());
+    segment = createSegment("main", FlatSymbolRefAttr());
     launchBuilder.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
+  }
+
+  SegmentOp createSegment(StringRef name, FlatSymbolRefAttr input) {
+    return launchBuilder.create<SegmentOp>(
+        program.getLoc(), name, input, FlatSymbolRefAttr(), FlatSymbolRefAttr(),
+        FlatSymbolRefAttr(), IntegerAttr(), DenseF32ArrayAttr());
+  }
+
+  // A region of an exit becomes a segment before the one that is being made.
+  FailureOr<SegmentOp> lowerExitRegion(lm::ExitOp exit, Region &region,
+                                       StringRef suffix) {
+    SegmentOp chain = segment;
+    launchBuilder.setInsertionPoint(chain);
+    segment = createSegment(uniqueName((exit.getName() + suffix).str()),
+                            read(exit.getInput()));
+    SegmentOp made = segment;
+    launchBuilder.setInsertionPointToEnd(&made.getBody().emplaceBlock());
+    for (Operation &op : region.front())
+      if (failed(lower(&op)))
+        return failure();
+    segment = chain;
+    launchBuilder.setInsertionPointToEnd(&chain.getBody().front());
+    return made;
+  }
+
+  // All heads write the program's own logits.
+  void shareLogits(FlatSymbolRefAttr logits) {
+    for (auto [head, buffer] : exitLogits) {
+      StringAttr own = buffer.getSymNameAttr();
+      for (Operation &op : head.getBody().front()) {
+        auto launch = cast<LaunchOpInterface>(op);
+        for (auto names : {launch.getReadNames(), launch.getWriteNames()})
+          for (StringAttr name : names)
+            if (launch->getAttrOfType<FlatSymbolRefAttr>(name).getAttr() == own)
+              launch->setAttr(name, logits);
+      }
+      buffer.erase();
+    }
   }
 
   void moveKernelsAfterBuffers() {
@@ -294,7 +331,7 @@ private:
           ++numLaunches;
           return lowerOp(typed);
         })
-        .Case<lm::ConcatOp, lm::CutOp, lm::ReturnOp>(
+        .Case<lm::ConcatOp, lm::CutOp, lm::ExitOp, lm::YieldOp, lm::ReturnOp>(
             [&](auto typed) { return lowerOp(typed); })
         .Default([](Operation *other) {
           return other->emitOpError() << "has no lowering to plan; the passes "
@@ -523,9 +560,39 @@ private:
     FlatSymbolRefAttr hidden = read(op.getInput());
     segment.setSymName(uniqueName(op.getName()));
     segment.setOutputAttr(hidden);
+    endsAt[op.getResult()] = segment;
     startSegment();
     segment.setInputAttr(hidden);
     places[op.getResult()] = places.lookup(op.getInput());
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::ExitOp op) {
+    // The name may still change; symbols follow it.
+    SegmentOp before = endsAt.lookup(op.getInput());
+    FailureOr<SegmentOp> head = lowerExitRegion(op, op.getHead(), ".head");
+    if (failed(head))
+      return failure();
+    head->setHeadOfAttr(FlatSymbolRefAttr::get(before.getSymNameAttr()));
+    head->setLayersAttr(op.getLayersAttr());
+    head->setConfidenceAttr(op.getConfidenceAttr());
+    if (op.getFill().empty())
+      return success();
+    FailureOr<SegmentOp> fill = lowerExitRegion(op, op.getFill(), ".fill");
+    if (failed(fill))
+      return failure();
+    fill->setFillOfAttr(FlatSymbolRefAttr::get(before.getSymNameAttr()));
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::YieldOp op) {
+    if (op.getNumOperands() == 0)
+      return success();
+    Place place = places.lookup(op.getOperand(0));
+    if (place.buffer.getDomain() != Domain::LogitRow)
+      return op.emitOpError() << "yields a row for each token; expected logits "
+                                 "that follow from lm.select_rows";
+    exitLogits.emplace_back(segment, place.buffer);
     return success();
   }
 
@@ -537,6 +604,7 @@ private:
                 "follow from lm.select_rows";
     segment.setSymName(uniqueName("main"));
     target.setLogitsAttr(symbol(place));
+    shareLogits(symbol(place));
     return success();
   }
 
@@ -620,6 +688,8 @@ private:
   OpBuilder moduleBuilder, bufferBuilder, kernelBuilder, launchBuilder;
   TargetOp target;
   SegmentOp segment;
+  DenseMap<Value, SegmentOp> endsAt; // by the cut's result
+  SmallVector<std::pair<SegmentOp, BufferOp>> exitLogits;
   DenseMap<Value, Place> places;
   DenseMap<Value, ConcatPart> concatParts;
   std::map<std::string, KernelOp> kernels;

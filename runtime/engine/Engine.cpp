@@ -7,6 +7,7 @@
 #include "runtime/plan/VerifyPlan.h"
 #include "runtime/speculate/CommonVocabulary.h"
 #include "runtime/speculate/DraftModel.h"
+#include "runtime/speculate/ExitDrafter.h"
 #include "runtime/speculate/NgramDrafter.h"
 
 #include <algorithm>
@@ -31,6 +32,24 @@ std::vector<std::int32_t> stopSet(const fbs::ModelInfo &model,
 } // namespace
 
 namespace {
+
+// None, unless all of them fill the layers behind: a row that leaves where
+// nothing does would leave holes.
+std::vector<ExitCurve> exitCurves(const fbs::Target &target) {
+  std::vector<ExitCurve> curves;
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits()) {
+      if (!exit->fill() || exit->fill()->launches()->size() == 0)
+        return {};
+      ExitCurve curve;
+      curve.layers = std::int32_t(exit->layers());
+      if (exit->confidence())
+        curve.curve.assign(exit->confidence()->begin(),
+                           exit->confidence()->end());
+      curves.push_back(std::move(curve));
+    }
+  return curves;
+}
 
 // What one more row adds to a step of one row, measured (docs/speculation.md).
 constexpr double kRowCost = 0.15;
@@ -163,10 +182,27 @@ Status Engine::start(const EngineOptions &options) {
   coreOptions.checkInvariants = options.checkInvariants;
   coreOptions.eosIds = stopSet(model(), tokenizer());
   coreOptions.rotary = RotaryChoice::of(*target);
+  coreOptions.exits = exitCurves(*target);
   INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
   core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
                                        std::move(speculator));
   return Status::ok();
+}
+
+// The exit behind so many layers.
+Result<std::int32_t> Engine::findExit(std::int32_t layers) const {
+  std::string known;
+  if (const auto *exits = artifact_.target("cpu")->exits())
+    for (std::uint32_t e = 0; e < exits->size(); ++e) {
+      if (std::int64_t(exits->Get(e)->layers()) == layers)
+        return std::int32_t(e);
+      known +=
+          (known.empty() ? "" : ", ") + std::to_string(exits->Get(e)->layers());
+    }
+  return Status::invalid("no exit after " + std::to_string(layers) +
+                         " layers: the artifact has " +
+                         (known.empty() ? "none; compile it with --exits"
+                                        : "exits after " + known));
 }
 
 // Null where nobody drafts.
@@ -194,6 +230,16 @@ Engine::makeSpeculator(const EngineOptions &options) {
   if (options.speculation == Speculation::Ngram)
     return std::make_unique<Speculator>(std::make_unique<NgramDrafter>(),
                                         speculation);
+  if (options.speculation == Speculation::Exit) {
+    INGOT_ASSIGN_OR_RETURN(std::int32_t exit, findExit(options.exitLayers));
+    speculation.draftCost = executor_->weightBytesToExit(exit) /
+                            std::max(executor_->weightBytesPerStep(), 1.0);
+    return std::make_unique<Speculator>(
+        std::make_unique<ExitDrafter>(
+            *executor_, *cache_, exit,
+            RotaryChoice::of(*artifact_.target("cpu"))),
+        speculation);
+  }
 
   EngineOptions draftOptions;
   draftOptions.level = options.level;
@@ -263,6 +309,7 @@ Engine::submit(GenerateRequest request,
   inner.maxTokens = request.maxTokens;
   inner.stopIds = request.stopIds;
   inner.ignoreEos = request.ignoreEos;
+  inner.exitThreshold = request.exitThreshold;
   inner.mask = std::move(request.mask);
 
   inner.priority = request.priority;

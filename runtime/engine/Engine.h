@@ -32,6 +32,7 @@ enum class Speculation {
   None,
   Ngram, // what followed the same words earlier
   Draft, // a smaller model with the same tokenizer
+  Exit,  // the model's own first layers, by an early exit
 };
 
 struct EngineOptions {
@@ -52,6 +53,7 @@ struct EngineOptions {
   bool verifyChecksums = false;
   Speculation speculation = Speculation::None;
   std::string draft;            // the artifact that drafts; for Draft alone
+  std::int32_t exitLayers = 0;  // that run before the exit; for Exit alone
   std::int32_t draftTokens = 8; // the most guesses of a sequence in a step
   KvCacheOptions cache;         // for tests
 };
@@ -67,6 +69,7 @@ struct GenerateRequest {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stopIds;
   bool ignoreEos = false;
+  double exitThreshold = 0;               // as in TokenRequest
   std::shared_ptr<const LogitsMask> mask; // as in TokenRequest
 
   // As in TokenRequest, which says what they mean.
@@ -132,6 +135,7 @@ public:
   CpuExecutor &executor() { return *executor_; }
   WorkerPool &pool() { return *pool_; }
   const KvCache &cache() const { return *cache_; }
+  KvCache &cache() { return *cache_; }
   // Null where no model drafts.
   Engine *draft() { return draft_.get(); }
 
@@ -140,6 +144,7 @@ private:
   Status start(const EngineOptions &options);
   Result<std::unique_ptr<Speculator>>
   makeSpeculator(const EngineOptions &options);
+  Result<std::int32_t> findExit(std::int32_t layers) const;
 
   Artifact artifact_;
   std::optional<CodeMapping> code_;

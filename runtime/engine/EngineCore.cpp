@@ -46,6 +46,8 @@ EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
     capacity_.groups.push_back({cache.allocator(g).numBlocks(),
                                 cache.geometry(g).blockTokens,
                                 cache.geometry(g).window, 0});
+  totals_.exitDepths.resize(options_.exits.empty() ? 0
+                                                   : options_.exits.size() + 1);
   // A sequence that outgrew all blocks could not go on even alone.
   options_.context = std::int32_t(
       std::min<std::int64_t>(options_.context, longestSequence(capacity_)));
@@ -98,6 +100,14 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
   if (input.maxTokens < -1)
     return Status::invalid("max_tokens is " + std::to_string(input.maxTokens) +
                            ", expected 0 or more (or -1: up to the context)");
+  if (!(input.exitThreshold >= 0 && input.exitThreshold <= 1))
+    return Status::invalid("exit_threshold is " +
+                           std::to_string(input.exitThreshold) +
+                           ", expected 0 to 1");
+  if (input.exitThreshold > 0 && options_.exits.empty())
+    return Status::unsupported(
+        "exit_threshold: the model has no early exits that fill the layers "
+        "behind them");
   std::int64_t length = std::int64_t(input.prompt.size());
   if (length >= options_.context)
     return Status::invalid("prompt has " + std::to_string(length) +
@@ -121,6 +131,7 @@ Result<RequestId> EngineCore::submit(TokenRequest input, OnFinish onFinish) {
     request->sampler->setMask(input.mask->fork());
   request->tokens = std::move(input.prompt);
   request->copies = input.copies;
+  request->exitThreshold = input.exitThreshold;
   request->priority = input.priority;
   request->client = std::move(input.client);
   request->scope.salt = std::move(input.cacheSalt);
@@ -257,6 +268,7 @@ std::vector<std::uint64_t> EngineCore::fork(Request &request) {
     made->promptTokens = request.promptTokens;
     made->maxTotal = request.maxTotal;
     made->rotaryLength = request.rotaryLength;
+    made->exitThreshold = request.exitThreshold;
     made->priority = request.priority;
     made->client = request.client;
     service_.arrive(made->client);
@@ -349,7 +361,7 @@ void EngineCore::takeRows(Request &request, const StepSequence &rows) {
   // Rows of guesses are final when they stand.
   std::int32_t numFinal = std::min(
       rows.numRows, std::int32_t(request.tokens.size()) - rows.firstPosition);
-  cache_.commit(request.sequence, numFinal, request.tokens);
+  cache_.commit(request.sequence, numFinal, request.shareableTokens());
   request.numComputed += numFinal;
   bool isDecode = numFinal == 1 && rows.firstPosition >= request.promptTokens;
   (isDecode ? counters_.decodeRows : counters_.promptRows) +=
@@ -423,7 +435,8 @@ public:
     const Request &request = *core_.find(id);
     if (!request.reusePrefix)
       return {0, std::vector<std::int32_t>(core_.cache_.numGroups(), 0)};
-    PrefixMatch match = core_.cache_.matchPrefix(request.scope, request.tokens);
+    PrefixMatch match =
+        core_.cache_.matchPrefix(request.scope, request.shareableTokens());
     return {match.tokens, std::move(match.reusable)};
   }
   std::vector<std::int32_t> releasable(std::uint64_t id) const override {
@@ -518,9 +531,9 @@ Status EngineCore::reserve(const ScheduleResult &scheduled) {
       INGOT_RETURN_IF_ERROR(cache_.addSequence(admission.id));
       continue;
     }
-    INGOT_ASSIGN_OR_RETURN(
-        std::int32_t cached,
-        cache_.addSequence(admission.id, request.scope, request.tokens));
+    INGOT_ASSIGN_OR_RETURN(std::int32_t cached,
+                           cache_.addSequence(admission.id, request.scope,
+                                              request.shareableTokens()));
     if (cached != admission.cachedTokens)
       return Status::internal("a prefix of " + std::to_string(cached) +
                               " tokens was found, one of " +
@@ -558,6 +571,7 @@ void EngineCore::commit(const ScheduleResult &scheduled,
     }
   }
   const StepPlan &plan = scheduled.plan;
+  commitExits(plan);
   std::vector<std::int32_t> finalEnds; // the position after the final rows
   for (const StepSequence &rows : plan.sequences) {
     Request &request = *find(rows.id);
@@ -582,7 +596,7 @@ void EngineCore::commit(const ScheduleResult &scheduled,
           continue;
         ++numAccepted;
       }
-      takeLogits(rows.id, position, executor_.logits(std::int32_t(logit)));
+      takeLogits(rows.id, position, stepLogits(logit));
     }
     if (speculator_)
       settleDraft(rows, numDrafts, numAccepted);
@@ -614,7 +628,7 @@ Status EngineCore::step() {
   Status status = reserve(scheduled);
   auto launched = Request::Clock::now();
   if (status.isOk())
-    status = executor_.run(scheduled.plan, cache_);
+    status = runStep(scheduled.plan);
   if (!status) {
     release(scheduled);
     return status;

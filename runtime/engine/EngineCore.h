@@ -20,15 +20,28 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ingot {
 
 inline constexpr std::int32_t kMaxCopies = 128;
 
+// What an early exit of the model is to policy.
+struct ExitCurve {
+  std::int32_t layers = 0;
+  // How often its first choice is the model's, by the probability that the exit
+  // gives it; empty: as often as it says.
+  std::vector<float> curve;
+  double confidence(std::span<const float> logits) const;
+};
+
 struct TokenRequest {
   std::vector<std::int32_t> prompt;
   SamplingParams sampling;
+  // Lossy where above 0: a row of the output leaves the model at the first exit
+  // whose confidence is at least this. 1 is never reached, and as exact as 0.
+  double exitThreshold = 0;
   std::int64_t maxTokens = -1;       // -1: to the end of the context
   std::vector<std::int32_t> stopIds; // beside the model's own
   bool ignoreEos = false;            // the model's own do not stop it
@@ -78,7 +91,8 @@ struct CoreOptions {
   // After each step; always in builds with assertions.
   bool checkInvariants = false;
   std::vector<std::int32_t> eosIds;
-  RotaryChoice rotary; // of the plan
+  RotaryChoice rotary;          // of the plan
+  std::vector<ExitCurve> exits; // those of the executor
 };
 
 class EngineCore {
@@ -138,6 +152,10 @@ private:
   void preempt(Request &request);
   Status reserve(const ScheduleResult &scheduled);
   void release(const ScheduleResult &scheduled);
+  std::int32_t exitOf(const Request &request, std::int32_t position) const;
+  Status runStep(const StepPlan &plan);
+  std::span<const float> stepLogits(std::size_t logit) const;
+  void commitExits(const StepPlan &plan);
   void commit(const ScheduleResult &scheduled,
               Request::Clock::time_point start);
   void takeRows(Request &request, const StepSequence &rows);
@@ -169,6 +187,10 @@ private:
   Counters counters_;
   EngineMetrics totals_; // what is counted from the start
   StepPlan latestPlan_;
+  // Of a step that was run in parts: the logits, and (row, exit) of each row
+  // that decided where to leave.
+  std::vector<std::vector<float>> stepLogits_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> stepExits_;
 };
 
 // Requests whose receivers live on the stack. What is left of them when the

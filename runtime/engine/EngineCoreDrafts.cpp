@@ -13,8 +13,10 @@ void EngineCore::propose() {
     auto size = std::int32_t(request->tokens.size());
     // The last of n guesses that stand is followed by one more token.
     std::int32_t room = request->maxTotal - size - 1;
-    if (!request->isRunning || request->isScore() || request->copies != 1 ||
-        request->numComputed != size - 1 || room < 1)
+    // The model's own choice, which a guess is held against, is that of all
+    // layers.
+    if (!request->isRunning || request->isScore() || request->mayExit() ||
+        request->copies != 1 || request->numComputed != size - 1 || room < 1)
       continue;
     inputs.push_back({request->sequence, request->tokens,
                       request->sampler.get(), room, request->promptTokens,

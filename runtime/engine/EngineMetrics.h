@@ -29,7 +29,9 @@ struct EngineMetrics {
   // Of them, those that stood and were gone on from: each saved a sequence
   // one step.
   std::uint64_t acceptedTokens = 0;
-  std::vector<std::uint64_t> exitDepths; // tokens by the segment they left at
+  // Rows of requests that may leave early, by the exit they left at; the last
+  // are those that ran all layers. Empty for a model without exits.
+  std::vector<std::uint64_t> exitDepths;
 };
 
 } // namespace ingot

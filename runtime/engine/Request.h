@@ -65,6 +65,12 @@ struct Request {
   std::int32_t numComputed = 0;  // of tokens, in the cache
   std::int32_t numScored = 0;    // positions whose logits have been given out
   std::int32_t numCharged = 0;   // positions that its client has been charged
+  // A row of its output leaves at the first exit that is this sure of its first
+  // choice; 0: none does.
+  double exitThreshold = 0;
+  // The exit at which each row of the output left, from its first; the number
+  // of exits where it did not. Kept for rows that are computed again.
+  std::vector<std::int32_t> exits;
   bool isRunning = false;
 
   std::int32_t priority = 0;
@@ -94,6 +100,14 @@ struct Request {
                                      : std::int32_t(tokens.size()) - 1;
   }
   bool isScore() const { return sampler == nullptr; }
+  // No exit is ever sure to 1.
+  bool mayExit() const { return exitThreshold > 0 && exitThreshold < 1; }
+  // What may come from, and go to, the cached prefixes of other requests: not
+  // the rows of an output that may have left early.
+  std::span<const std::int32_t> shareableTokens() const {
+    return std::span(tokens).first(mayExit() ? std::size_t(promptTokens)
+                                             : tokens.size());
+  }
   std::int32_t numDrafts() const {
     return drafted.empty() ? 0 : std::int32_t(drafted.size() - tokens.size());
   }

@@ -107,8 +107,8 @@ public:
   // (OutOfMemory) nothing has changed.
   Status reserve(SequenceId id, std::int32_t numTokens);
   // The first `numTokens` reserved positions are final; blocks behind a
-  // window are released. `tokens` are those of all positions of the sequence
-  // so far, at least the committed ones; without them nothing is published.
+  // window are released. `tokens` are those of the sequence, from its first
+  // position; what lies beyond them is not published.
   void commit(SequenceId id, std::int32_t numTokens,
               std::span<const std::int32_t> tokens = {});
   // Gives back what is reserved but not committed.

@@ -47,8 +47,8 @@ std::uint64_t MemoryContract::stateBytes() const {
 }
 
 std::uint64_t MemoryContract::privateBytes() const {
-  return tokenArenaBytes + logitArenaBytes + scratchBytesPerWorker * workers +
-         stateBytes();
+  return tokenArenaBytes + logitArenaBytes + hiddenBytes +
+         scratchBytesPerWorker * workers + stateBytes();
 }
 
 std::int64_t MemoryContract::tokensThatFit() const {
@@ -73,6 +73,9 @@ std::string MemoryContract::describe() const {
       std::to_string(stepTokens) + " token rows a step");
   row("logit arena", logitArenaBytes,
       std::to_string(logitRows) + " rows of logits a step");
+  if (hiddenBytes != 0)
+    row("states at exits", hiddenBytes,
+        std::to_string(stepTokens) + " token rows a step");
   row("scratch", scratchBytesPerWorker * workers,
       std::to_string(workers) + " workers");
   for (const State &state : states)
@@ -125,6 +128,13 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
       target.token_arena_bytes() * std::uint64_t(contract.stepTokens);
   contract.logitArenaBytes =
       target.logit_row_arena_bytes() * std::uint64_t(contract.logitRows);
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits()) {
+      int cut = target.segments()->Get(exit->after() - 1)->output();
+      contract.hiddenBytes = std::max<std::uint64_t>(
+          contract.hiddenBytes, target.buffers()->Get(cut)->row_bytes() *
+                                    std::uint64_t(contract.stepTokens));
+    }
   for (const fbs::Kernel *kernel : *target.kernels())
     contract.scratchBytesPerWorker =
         std::max<std::uint64_t>(contract.scratchBytesPerWorker,

@@ -33,6 +33,7 @@ struct MemoryContract {
   std::uint64_t weightsBytes = 0;
   std::uint64_t tokenArenaBytes = 0;
   std::uint64_t logitArenaBytes = 0;
+  std::uint64_t hiddenBytes = 0; // states kept at a cut; 0 without exits
   std::uint64_t scratchBytesPerWorker = 0;
   struct State {
     std::string name;

@@ -452,24 +452,99 @@ private:
 
 } // namespace
 
-Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
-  LaunchVerifier verifier(plan, target);
-  for (const fbs::ProgramSegment *segment : *target.segments()) {
-    if (!segment->name() || !segment->launches())
-      return Status::invalid("segment: name or launches is missing");
-    for (int index : {segment->input(), segment->output()})
-      if (index < -1 || index >= std::int64_t(target.buffers()->size()))
-        return Status::invalid("segment \"" + segment->name()->str() +
-                               "\": cut at buffer " + std::to_string(index) +
-                               " of " + str(target.buffers()->size()));
-    for (const fbs::Launch *launch : *segment->launches()) {
-      if (!launch->name())
-        return Status::invalid("segment \"" + segment->name()->str() +
-                               "\": a launch without a name");
-      if (Status status = verifier.verify(*launch); !status)
-        return status.withContext("launch \"" + launch->name()->str() + "\"");
+namespace {
+
+Status verifySegment(const fbs::ProgramSegment &segment,
+                     const fbs::Target &target, LaunchVerifier &verifier) {
+  if (!segment.name() || !segment.launches())
+    return Status::invalid("segment: name or launches is missing");
+  for (int index : {segment.input(), segment.output()})
+    if (index < -1 || index >= std::int64_t(target.buffers()->size()))
+      return Status::invalid("segment \"" + segment.name()->str() +
+                             "\": cut at buffer " + std::to_string(index) +
+                             " of " + str(target.buffers()->size()));
+  for (const fbs::Launch *launch : *segment.launches()) {
+    if (!launch->name())
+      return Status::invalid("segment \"" + segment.name()->str() +
+                             "\": a launch without a name");
+    if (Status status = verifier.verify(*launch); !status)
+      return status.withContext("launch \"" + launch->name()->str() + "\"");
+  }
+  return Status::ok();
+}
+
+bool writesLogits(const fbs::ProgramSegment &head, const fbs::Target &target) {
+  for (const fbs::Launch *launch : *head.launches()) {
+    auto *linear = launch->params_as_Linear();
+    auto *cap = launch->params_as_Cap();
+    if ((linear && linear->output() == target.logits()) ||
+        (cap && cap->output() == target.logits()))
+      return true;
+  }
+  return false;
+}
+
+// What the executor will copy out of and into a cut, and run behind it.
+Status verifyExit(const fbs::Exit &exit, const fbs::Exit *before,
+                  const fbs::Plan &plan, const fbs::Target &target,
+                  LaunchVerifier &verifier) {
+  if (!exit.name() || !exit.head())
+    return Status::invalid("name or head is missing");
+  if (exit.after() == 0 || exit.after() >= target.segments()->size() ||
+      (before && exit.after() <= before->after()))
+    return Status::invalid("after segment " + str(exit.after()) + " of " +
+                           str(target.segments()->size()) +
+                           ": expected one between the first and the last, "
+                           "each later than the one before");
+  if (exit.layers() == 0 || exit.layers() >= plan.model()->layers()->size() ||
+      (before && exit.layers() <= before->layers()))
+    return Status::invalid("after " + str(exit.layers()) + " layers of " +
+                           str(plan.model()->layers()->size()) +
+                           ": expected fewer than all, each more than the one "
+                           "before");
+  int cut = target.segments()->Get(exit.after() - 1)->output();
+  if (cut < 0 || cut >= std::int64_t(target.buffers()->size()) ||
+      target.segments()->Get(exit.after())->input() != cut)
+    return Status::invalid("the segments before and behind it do not meet in "
+                           "a buffer");
+  const fbs::Buffer &hidden = *target.buffers()->Get(cut);
+  if (hidden.domain() != fbs::Domain::token ||
+      hidden.dtype() != fbs::DType::f32 ||
+      hidden.row_bytes() != std::uint64_t(hidden.columns()) * 4)
+    return Status::invalid("the cut is no float32 row of a token");
+  if (exit.confidence()) {
+    float lowest = 0;
+    if (exit.confidence()->size() < 2 || exit.confidence()->size() > 256)
+      return Status::invalid(str(exit.confidence()->size()) +
+                             " confidences, expected 2 to 256");
+    for (float entry : *exit.confidence()) {
+      if (!(entry >= lowest && entry <= 1))
+        return Status::invalid("confidences are not ascending within 0 and 1");
+      lowest = entry;
     }
   }
+  for (const fbs::ProgramSegment *segment : {exit.head(), exit.fill()})
+    if (segment)
+      INGOT_RETURN_IF_ERROR(verifySegment(*segment, target, verifier));
+  if (!writesLogits(*exit.head(), target))
+    return Status::invalid("the head does not write the logits");
+  return Status::ok();
+}
+
+} // namespace
+
+Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
+  LaunchVerifier verifier(plan, target);
+  for (const fbs::ProgramSegment *segment : *target.segments())
+    INGOT_RETURN_IF_ERROR(verifySegment(*segment, target, verifier));
+  const fbs::Exit *before = nullptr;
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits()) {
+      if (Status status = verifyExit(*exit, before, plan, target, verifier);
+          !status)
+        return status.withContext("exit \"" + textOf(exit->name()) + "\"");
+      before = exit;
+    }
   return Status::ok();
 }
 

@@ -43,10 +43,25 @@ Status checkStepPlan(const StepPlan &plan, const StepLimits &limits) {
   }
   std::int32_t end =
       plan.endSegment == -1 ? limits.numSegments : plan.endSegment;
-  if (plan.firstSegment < 0 || plan.firstSegment >= end ||
-      end > limits.numSegments)
+  bool isFill = plan.exitFill != -1;
+  if (plan.firstSegment < 0 || plan.firstSegment > end ||
+      (plan.firstSegment == end) != isFill || end > limits.numSegments)
     return Status::internal("segments [" + str(plan.firstSegment) + ", " +
                             str(end) + ") of " + str(limits.numSegments));
+  for (std::int32_t exit : {plan.exitHead, plan.exitFill})
+    if (exit != -1 && (exit < 0 || exit >= std::ssize(limits.exitsAfter) ||
+                       limits.exitsAfter[std::size_t(exit)] != end))
+      return Status::internal("exit " + str(exit) + " of " +
+                              str(std::ssize(limits.exitsAfter)) +
+                              " behind segment " + str(end));
+  if (isFill && (plan.exitHead != -1 || plan.keepsHidden ||
+                 !plan.logitRows.empty() || plan.hiddenRows.empty()))
+    return Status::internal("a fill goes on from kept rows and gives nothing");
+  if (!plan.hiddenRows.empty() &&
+      (std::ssize(plan.hiddenRows) != plan.numRows() || plan.firstSegment == 0))
+    return Status::internal(str(std::ssize(plan.hiddenRows)) +
+                            " kept rows for " + str(plan.numRows()) +
+                            " that begin at segment " + str(plan.firstSegment));
   return Status::ok();
 }
 

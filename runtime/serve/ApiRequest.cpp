@@ -116,6 +116,14 @@ void readShared(FieldReader &fields, const ModelCard &card,
   if (const Json *ids = fields.take("stop_token_ids"))
     into.stopIds = readIds(*ids, "stop_token_ids", card.vocab);
   into.ignoreEos = fields.boolean("ignore_eos").value_or(false);
+  if (auto threshold = fields.number("exit_threshold")) {
+    if (!card.hasExits)
+      throw ApiFailure{ApiError::unsupported(
+          "exit_threshold", "the model was compiled without early exits")};
+    if (!(*threshold >= 0 && *threshold <= 1))
+      failField("exit_threshold", "is expected to be 0 to 1");
+    into.exitThreshold = *threshold;
+  }
   into.n = std::int32_t(fields.integer("n", 1, kMaxChoices).value_or(1));
   into.priority = std::int32_t(
       fields.integer("priority", INT32_MIN, kMaxInt32).value_or(0));

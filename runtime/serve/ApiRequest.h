@@ -27,6 +27,7 @@ struct GenerationFields {
   std::vector<std::int32_t> stopIds;
   bool ignoreEos = false;
   std::int32_t n = 1;
+  double exitThreshold = 0; // as in TokenRequest
   std::int32_t priority = 0;
   std::string cacheSalt;
   std::string user; // for the log

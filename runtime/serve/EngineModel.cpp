@@ -20,6 +20,7 @@ EngineModel::create(std::unique_ptr<Engine> engine, std::string id) {
   card.context = opened.contract().context;
   card.vocab = std::int32_t(opened.model().vocab());
   card.sequences = opened.contract().sequences;
+  card.hasExits = !model->engine_->core().options().exits.empty();
   card.defaults = defaultSampling(opened.model());
   card.fingerprint = "ingot-" INGOT_VERSION "-" + opened.level();
   card.origin = path;

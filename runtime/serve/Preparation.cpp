@@ -31,6 +31,7 @@ void fillJob(const GenerationFields &fields, Preparation &made) {
   request.maxTokens = fields.maxTokens;
   request.stopIds = fields.stopIds;
   request.ignoreEos = fields.ignoreEos;
+  request.exitThreshold = fields.exitThreshold;
   request.priority = fields.priority;
   request.cacheSalt = fields.cacheSalt;
   request.copies = fields.n;

@@ -22,6 +22,7 @@ struct ModelCard {
   std::int32_t context = 0; // prompt and output together
   std::int32_t vocab = 0;
   std::int32_t sequences = 1; // that run at once
+  bool hasExits = false;      // that a request may leave at
   SamplingParams defaults;    // for fields that a request leaves out
   std::string fingerprint;    // changes where answers may
   std::string origin;         // the file

@@ -11,7 +11,16 @@ namespace ingot::test {
 std::string whyNotCompiled(const std::string &model);
 
 // The path of the artifact; empty, with a test failure, where compiling fails.
+// `flags` are added to the command line.
 std::string compiledModel(const std::string &model, const std::string &quantize,
-                          const std::string &kv = "f16");
+                          const std::string &kv = "f16",
+                          const std::string &flags = "");
+
+// The maps of early exits of a model of test/models, fitted on the first half of
+// the held-out text; empty, with a test failure, where fitting fails. `report`
+// gets what the program printed, as JSON.
+std::string fittedExits(const std::string &model, const std::string &quantize,
+                        const std::string &exits,
+                        std::string *report = nullptr);
 
 } // namespace ingot::test

@@ -189,6 +189,14 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
       .add_option("--skip", options.skip,
                   "Weights whose encoding stays as it is; may be repeated")
       ->allow_extra_args(false);
+  command
+      .add_option("--exits", options.exits,
+                  "Early exits, by commas: the layers that run before each")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--exit-maps", options.exitMaps,
+                     "Maps and confidences of the exits, as fit-exits has "
+                     "written them");
   command.add_option("--kv", options.kv,
                      "Elements of the KV cache: f16 (default), f32");
   command.add_option("--context", options.context,

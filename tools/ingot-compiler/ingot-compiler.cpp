@@ -51,6 +51,7 @@ int main(int argc, char **argv) {
   std::pair<const char *, ingot::Command> commands[] = {
       {"compile", ingot::addCompileCommand(app)},
       {"check", ingot::addCheckCommand(app)},
+      {"fit-exits", ingot::addFitExitsCommand(app)},
       {"tokenize", ingot::addTokenizeCommand(app)},
       {"render", ingot::addRenderCommand(app)}};
   auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };

@@ -28,7 +28,7 @@ int exitCode(const Status &status);
 
 struct SpeculationFlags {
   std::string draft;     // path of a model that drafts
-  std::string speculate; // "ngram", or empty
+  std::string speculate; // "ngram", "exit:N", or empty
   std::optional<std::int32_t> draftTokens;
   // Refuses flags that would have no effect.
   Status apply(EngineOptions &options) const;
@@ -64,6 +64,7 @@ struct RunFlags {
   std::int64_t maxTokens = -1;
   std::vector<std::string> stop;
   bool ignoreEos = false;
+  double exitThreshold = 0;
   bool stats = false;
   bool profile = false;
 };

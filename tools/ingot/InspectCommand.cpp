@@ -92,6 +92,21 @@ Json targetJson(const fbs::Target &target) {
     segments.push_back({{"name", segment->name()->str()},
                         {"launches", segment->launches()->size()}});
   }
+  auto exits = Json::array();
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits()) {
+      auto confidence = Json::array();
+      if (exit->confidence())
+        for (float entry : *exit->confidence())
+          confidence.push_back(entry);
+      exits.push_back({{"name", exit->name()->str()},
+                       {"layers", exit->layers()},
+                       {"after_segments", exit->after()},
+                       {"head_launches", exit->head()->launches()->size()},
+                       {"fill_launches",
+                        exit->fill() ? exit->fill()->launches()->size() : 0},
+                       {"confidence", confidence}});
+    }
   auto kernels = Json::array();
   for (const fbs::Kernel *kernel : *target.kernels())
     kernels.push_back({{"name", kernel->name()->str()},
@@ -102,6 +117,7 @@ Json targetJson(const fbs::Target &target) {
           {"levels", levels},
           {"launches", launches},
           {"segments", segments},
+          {"exits", exits},
           {"token_arena_bytes", target.token_arena_bytes()},
           {"logit_row_arena_bytes", target.logit_row_arena_bytes()},
           {"kernels", kernels}};
@@ -277,6 +293,10 @@ void printText(const Artifact &artifact, const Json &report) {
     std::printf("target    %s: %d launches, %zu kernels\n",
                 shown(target["name"]).c_str(), target["launches"].get<int>(),
                 target["kernels"].size());
+    for (const Json &exit : target["exits"])
+      std::printf("  exit after %d layers%s%s\n", exit["layers"].get<int>(),
+                  exit["confidence"].empty() ? "" : ", confidence measured",
+                  exit["fill_launches"] == 0 ? ", no fill" : "");
     for (const Json &level : target["levels"]) {
       std::string missing;
       for (const Json &name : level["missing_here"])

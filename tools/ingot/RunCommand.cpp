@@ -8,7 +8,11 @@
 #include "runtime/execute/cpu/MachineBandwidth.h"
 #include "runtime/support/Printable.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <numeric>
+#include <string_view>
 #include <unistd.h>
 
 namespace ingot::cli {
@@ -18,8 +22,21 @@ Status SpeculationFlags::apply(EngineOptions &options) const {
     return Status::invalid("--draft-tokens needs --draft or --speculate");
   if (!draft.empty())
     options.speculation = Speculation::Draft;
-  else if (!speculate.empty())
+  else if (speculate == "ngram")
     options.speculation = Speculation::Ngram;
+  else if (!speculate.empty()) {
+    constexpr std::string_view prefix = "exit:";
+    std::string_view number = speculate;
+    number.remove_prefix(std::min(prefix.size(), number.size()));
+    auto [end, error] = std::from_chars(
+        number.data(), number.data() + number.size(), options.exitLayers);
+    if (speculate.rfind(prefix, 0) != 0 || error != std::errc() ||
+        end != number.data() + number.size() || options.exitLayers < 1)
+      return Status::invalid(
+          "--speculate " + speculate +
+          ": expected ngram, or exit:N with a number of layers");
+    options.speculation = Speculation::Exit;
+  }
   options.draft = draft;
   options.draftTokens = draftTokens.value_or(options.draftTokens);
   return Status::ok();
@@ -86,6 +103,13 @@ void printStats(Engine &engine, const GenerateResult &result) {
                    speculator->latestFailure().message().c_str());
     std::fprintf(stderr, "%s\n", c.off);
   }
+  std::uint64_t rows = std::accumulate(
+      metrics.exitDepths.begin(), metrics.exitDepths.end(), std::uint64_t(0));
+  for (std::size_t e = 0; rows > 0 && e + 1 < metrics.exitDepths.size(); ++e)
+    std::fprintf(stderr, "%s%.1f %% of %llu rows left after %d layers%s\n",
+                 c.dim, 100.0 * double(metrics.exitDepths[e]) / double(rows),
+                 static_cast<unsigned long long>(rows),
+                 engine.core().options().exits[e].layers, c.off);
   std::fprintf(stderr, "%s", engine.contract().describe().c_str());
   if (Engine *draft = engine.draft())
     std::fprintf(stderr, "the draft model:\n%s",
@@ -123,6 +147,7 @@ Status run(const RunFlags &flags) {
   request.maxTokens = flags.maxTokens;
   request.stop = flags.stop;
   request.ignoreEos = flags.ignoreEos;
+  request.exitThreshold = flags.exitThreshold;
   request.onText = [](std::int32_t, std::string_view piece) {
     std::string text = forStandardOutput(std::string(piece));
     std::fwrite(text.data(), 1, text.size(), stdout);

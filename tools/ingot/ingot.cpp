@@ -83,8 +83,8 @@ void addSpeculation(CLI::App *app, SpeculationFlags &flags) {
                       "ahead")
           ->group(group);
   app->add_option("--speculate", flags.speculate,
-                  "ngram: guess that the text repeats itself")
-      ->check(CLI::IsMember({"ngram"}))
+                  "ngram: guess that the text repeats itself; exit:N: guess "
+                  "by the model's own first N layers")
       ->excludes(draft)
       ->group(group);
   app->add_option("--draft-tokens", flags.draftTokens,
@@ -292,6 +292,10 @@ int main(int argc, char **argv) {
       ->allow_extra_args(false);
   run->add_flag("--ignore-eos", runFlags.ignoreEos,
                 "Do not end at the model's end-of-text tokens");
+  run->add_option("--exit-threshold", runFlags.exitThreshold,
+                  "Lossy: leave the model at the first early exit that is this "
+                  "sure of its token [0: all layers]")
+      ->check(CLI::Range(0.0, 1.0));
   run->add_flag("--stats", runFlags.stats,
                 "Tell times, speed and memory on standard error");
   run->add_flag("--profile", runFlags.profile,

@@ -71,6 +71,9 @@ private:
   std::int64_t numParameters() const {
     std::int64_t total = 0;
     for (const auto &[role, tensor] : spec_.parameters) {
+      // The maps of early exits are beside the model, not of it.
+      if (role.rfind("exit.", 0) == 0)
+        continue;
       std::int64_t elements = 1;
       for (std::int64_t dim : tensor.shape)
         elements *= dim;

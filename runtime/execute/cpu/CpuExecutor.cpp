@@ -2,7 +2,9 @@
 
 #include "runtime/execute/cpu/FloatMode.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace ingot {
 
@@ -57,12 +59,36 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(
   context.logitCapacity = rows;
   context.cache = &cache;
   context.arrays = &arrays;
-  for (const fbs::ProgramSegment *segment : *target.segments()) {
+  auto bind = [&](const fbs::ProgramSegment &segment) {
     std::vector<BoundLaunch> launches;
-    for (const fbs::Launch *launch : *segment->launches())
+    for (const fbs::Launch *launch : *segment.launches())
       launches.push_back(bindLaunch(*launch, context));
-    self->segments_.push_back(std::move(launches));
+    return launches;
+  };
+  for (const fbs::ProgramSegment *segment : *target.segments())
+    self->segments_.push_back(bind(*segment));
+  for (const fbs::ProgramSegment *segment : *target.segments()) {
+    Cut cut;
+    if (segment->output() >= 0) {
+      const fbs::Buffer &rows = *target.buffers()->Get(segment->output());
+      if (rows.domain() != fbs::Domain::token)
+        return Status::invalid("segment \"" + segment->name()->str() +
+                               "\" does not end with a row for each token");
+      cut = {reinterpret_cast<float *>(context.bufferData(segment->output())),
+             std::int64_t(rows.row_bytes() / sizeof(float))};
+    }
+    self->cuts_.push_back(cut);
   }
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits()) {
+      self->limits_.exitsAfter.push_back(std::int32_t(exit->after()));
+      self->heads_.push_back(bind(*exit->head()));
+      self->fills_.emplace_back();
+      if (exit->fill())
+        self->fills_.back() = bind(*exit->fill());
+    }
+  INGOT_ASSIGN_OR_RETURN(self->hidden_,
+                         HostMemory::allocate(contract.hiddenBytes, "exits"));
   const fbs::Buffer &logits = *target.buffers()->Get(target.logits());
   self->logits_ =
       reinterpret_cast<const float *>(context.bufferData(target.logits()));
@@ -114,21 +140,87 @@ Status CpuExecutor::run(const StepPlan &plan, const KvCache &cache) {
   if (&cache != cache_)
     return Status::internal("the executor is bound to another cache");
   INGOT_RETURN_IF_ERROR(checkStepPlan(plan, limits_));
+  INGOT_RETURN_IF_ERROR(checkHidden(plan));
   INGOT_RETURN_IF_ERROR(fillArrays(plan, cache));
-  auto numLogits = std::int32_t(plan.logitRows.size());
-  auto numSequences = std::int32_t(plan.sequences.size());
   std::int32_t end =
       plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
   FloatModeScope mode;
+  if (!plan.hiddenRows.empty())
+    restoreHidden(plan);
   for (std::int32_t s = plan.firstSegment; s < end; ++s)
-    for (BoundLaunch &launch : segments_[s]) {
-      std::int32_t rows =
-          launch.domain == fbs::Domain::token ? plan.numRows() : numLogits;
-      if (rows > 0)
-        runLaunch(launch, rows, numSequences);
-    }
-  logitCount_ = numLogits;
+    runSegment(segments_[s], plan);
+  if (plan.keepsHidden)
+    keepHidden(end, plan.numRows());
+  if (plan.exitHead != -1)
+    runSegment(heads_[plan.exitHead], plan);
+  if (plan.exitFill != -1)
+    runSegment(fills_[plan.exitFill], plan);
+  logitCount_ = std::int32_t(plan.logitRows.size());
+  latestEnd_ = end;
+  latestRows_ = plan.numRows();
   return Status::ok();
+}
+
+std::span<const float> CpuExecutor::hidden(std::int32_t row) const {
+  if (latestEnd_ < 1 || row < 0 || row >= latestRows_)
+    return {};
+  const Cut &cut = cuts_[std::size_t(latestEnd_ - 1)];
+  if (!cut.rows)
+    return {};
+  return {cut.rows + cut.width * row, std::size_t(cut.width)};
+}
+
+Status CpuExecutor::checkHidden(const StepPlan &plan) const {
+  bool isExit = std::find(limits_.exitsAfter.begin(), limits_.exitsAfter.end(),
+                          plan.endSegment) != limits_.exitsAfter.end();
+  if (plan.keepsHidden && !isExit)
+    return Status::internal("states are kept behind segment " +
+                            std::to_string(plan.endSegment) +
+                            ", where no exit is");
+  if (plan.exitFill != -1 && fills_[std::size_t(plan.exitFill)].empty())
+    return Status::internal("exit " + std::to_string(plan.exitFill) +
+                            " has no fill");
+  for (std::int32_t row : plan.hiddenRows)
+    if (row < 0 || row >= keptRows_ || plan.firstSegment != keptEnd_)
+      return Status::internal(
+          "row " + std::to_string(row) + " behind segment " +
+          std::to_string(plan.firstSegment) + ": " + std::to_string(keptRows_) +
+          " rows behind segment " + std::to_string(keptEnd_) + " are kept");
+  return Status::ok();
+}
+
+void CpuExecutor::keepHidden(std::int32_t end, std::int32_t rows) {
+  const Cut &cut = cuts_[std::size_t(end - 1)];
+  std::memcpy(hidden_.data(), cut.rows,
+              std::size_t(cut.width) * std::size_t(rows) * sizeof(float));
+  keptEnd_ = end;
+  keptRows_ = rows;
+}
+
+// The rows are others than those of the step before: their states come from
+// the kept ones, their rotation tables from their positions.
+void CpuExecutor::restoreHidden(const StepPlan &plan) {
+  const Cut &cut = cuts_[std::size_t(plan.firstSegment - 1)];
+  auto *kept = reinterpret_cast<const float *>(hidden_.data());
+  for (std::int32_t row = 0; row < plan.numRows(); ++row)
+    std::memcpy(cut.rows + cut.width * row,
+                kept + cut.width * plan.hiddenRows[std::size_t(row)],
+                std::size_t(cut.width) * sizeof(float));
+  for (std::int32_t s = 0; s < plan.firstSegment; ++s)
+    for (BoundLaunch &launch : segments_[std::size_t(s)])
+      if (launch.op == fbs::Params::RopeTable)
+        runLaunch(launch, plan.numRows(), std::int32_t(plan.sequences.size()));
+}
+
+void CpuExecutor::runSegment(std::vector<BoundLaunch> &launches,
+                             const StepPlan &plan) {
+  auto numLogits = std::int32_t(plan.logitRows.size());
+  for (BoundLaunch &launch : launches) {
+    std::int32_t rows =
+        launch.domain == fbs::Domain::token ? plan.numRows() : numLogits;
+    if (rows > 0)
+      runLaunch(launch, rows, std::int32_t(plan.sequences.size()));
+  }
 }
 
 void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
@@ -162,41 +254,64 @@ std::span<const float> CpuExecutor::logits(std::int32_t row) const {
 
 void CpuExecutor::setProfiling(bool enabled) {
   profiling_ = enabled;
-  for (auto &segment : segments_)
-    for (BoundLaunch &launch : segment) {
-      launch.seconds = launch.bytes = 0;
-      launch.calls = 0;
-    }
+  forEachLaunch(*this, [](BoundLaunch &launch) {
+    launch.seconds = launch.bytes = 0;
+    launch.calls = 0;
+  });
 }
 
 std::vector<LaunchProfile> CpuExecutor::profile() const {
   std::vector<LaunchProfile> entries;
-  for (const auto &segment : segments_)
-    for (const BoundLaunch &launch : segment) {
-      const fbs::Kernel &kernel = *target_->kernels()->Get(launch.latestKernel);
-      entries.push_back({launch.name, kernel.op()->str(), kernel.name()->str(),
-                         launch.layer, launch.calls, launch.seconds,
-                         launch.bytes});
-    }
+  forEachLaunch(*this, [&](const BoundLaunch &launch) {
+    const fbs::Kernel &kernel = *target_->kernels()->Get(launch.latestKernel);
+    entries.push_back({launch.name, kernel.op()->str(), kernel.name()->str(),
+                       launch.layer, launch.calls, launch.seconds,
+                       launch.bytes});
+  });
   return entries;
 }
+
+namespace {
+
+double weightBytesOf(const std::vector<BoundLaunch> &launches) {
+  double sum = 0;
+  for (const BoundLaunch &launch : launches)
+    sum += launch.fixedBytes;
+  return sum;
+}
+
+} // namespace
 
 double CpuExecutor::weightBytesPerStep() const {
   double sum = 0;
   for (const auto &segment : segments_)
-    for (const BoundLaunch &launch : segment)
-      sum += launch.fixedBytes;
+    sum += weightBytesOf(segment);
   return sum;
+}
+
+double CpuExecutor::weightBytesToExit(std::int32_t exit) const {
+  double sum = weightBytesOfHead(exit);
+  for (std::int32_t s = 0; s < limits_.exitsAfter[std::size_t(exit)]; ++s)
+    sum += weightBytesOf(segments_[std::size_t(s)]);
+  return sum;
+}
+
+double CpuExecutor::weightBytesOfHead(std::int32_t exit) const {
+  return weightBytesOf(heads_[std::size_t(exit)]);
+}
+
+double CpuExecutor::weightBytesOfFill(std::int32_t exit) const {
+  return weightBytesOf(fills_[std::size_t(exit)]);
 }
 
 std::vector<CpuExecutor::VariantUse> CpuExecutor::variantUses() const {
   std::vector<VariantUse> uses;
-  for (const auto &segment : segments_)
-    for (const BoundLaunch &launch : segment)
-      for (const BoundVariant &variant : launch.variants)
-        uses.push_back({launch.name,
-                        target_->kernels()->Get(variant.kernel)->name()->str(),
-                        variant.uses});
+  forEachLaunch(*this, [&](const BoundLaunch &launch) {
+    for (const BoundVariant &variant : launch.variants)
+      uses.push_back({launch.name,
+                      target_->kernels()->Get(variant.kernel)->name()->str(),
+                      variant.uses});
+  });
   return uses;
 }
 

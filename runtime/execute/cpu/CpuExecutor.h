@@ -25,11 +25,18 @@ public:
   const StepLimits &limits() const override { return limits_; }
   Status run(const StepPlan &plan, const KvCache &cache) override;
   std::span<const float> logits(std::int32_t row) const override;
+  // The hidden state of a row of the latest step, which ended at a cut; valid
+  // until the next.
+  std::span<const float> hidden(std::int32_t row) const;
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;
 
   // Bytes of weight matrices that one step reads, each once.
   double weightBytesPerStep() const;
+  // And one that ends with the head of an exit.
+  double weightBytesToExit(std::int32_t exit) const;
+  double weightBytesOfHead(std::int32_t exit) const; // of it, the head alone
+  double weightBytesOfFill(std::int32_t exit) const;
 
   // How often each variant of each launch has run: (launch, kernel, uses).
   struct VariantUse {
@@ -42,8 +49,20 @@ public:
 private:
   CpuExecutor() = default;
   Status fillArrays(const StepPlan &plan, const KvCache &cache);
+  void runSegment(std::vector<BoundLaunch> &launches, const StepPlan &plan);
+  Status checkHidden(const StepPlan &plan) const;
+  void keepHidden(std::int32_t end, std::int32_t rows);
+  void restoreHidden(const StepPlan &plan);
   void runLaunch(BoundLaunch &launch, std::int32_t rows,
                  std::int32_t numSequences);
+  // Calls `visit` with each launch of the program, then of each exit.
+  template <typename Self, typename Visit>
+  static void forEachLaunch(Self &self, Visit &&visit) {
+    for (auto *segments : {&self.segments_, &self.heads_, &self.fills_})
+      for (auto &launches : *segments)
+        for (auto &launch : launches)
+          visit(launch);
+  }
 
   const fbs::Target *target_ = nullptr;
   const KvCache *cache_ = nullptr;
@@ -54,9 +73,22 @@ private:
   StepArrays arrays_;
   StepLimits limits_;
   std::vector<std::vector<BoundLaunch>> segments_;
+  std::vector<std::vector<BoundLaunch>> heads_; // of each exit
+  std::vector<std::vector<BoundLaunch>> fills_; // of each exit; may be empty
   const float *logits_ = nullptr;
   std::uint64_t logitStride_ = 0;
   std::int32_t logitCount_ = 0;
+  // The cut that each segment ends at; null: it ends at none.
+  struct Cut {
+    float *rows = nullptr;
+    std::int64_t width = 0;
+  };
+  std::vector<Cut> cuts_;
+  HostMemory hidden_; // rows kept at the cut behind segment keptEnd_
+  std::int32_t keptEnd_ = 0;
+  std::int32_t keptRows_ = 0;
+  std::int32_t latestEnd_ = 0; // segments behind which the latest step ended
+  std::int32_t latestRows_ = 0;
   double positions_ = 0; // cached positions that the step's queries see
   bool profiling_ = false;
 };

@@ -30,6 +30,8 @@ TEST(CompileOptionsTest, RecipeTextReadsBackAsTheSameOptions) {
   options.target = "cpu";
   options.levels = {"x86-64-v3"};
   options.skip = {"layer.0.q"};
+  options.exits = {2, 4};
+  options.exitMaps = "maps.safetensors";
   options.pipelines = {{"fuse", "fuse-quantize"}};
   CompileOptions again;
   ASSERT_TRUE(applyRecipe(recipeText(options), "r.json", again));
@@ -45,6 +47,9 @@ TEST(CompileOptionsTest, WhatARecipeMayNotSayIsNamed) {
       {R"({"context": 1.5})", "\"context\": expected an integer"},
       {R"({"levels": "v3"})", "\"levels\": expected an array of strings"},
       {R"({"levels": [3]})", "\"levels\": expected an array of strings"},
+      {R"({"exits": 2})", "\"exits\": expected an array of integers"},
+      {R"({"exits": ["2"]})", "\"exits\": expected an array of integers"},
+      {R"({"exit_maps": 2})", "\"exit_maps\": expected a string"},
       {R"({"pipelines": {"melt": ""}})", "no phase is named \"melt\""},
       {R"({"pipelines": {"fuse": 1}})", "pipelines.fuse"},
       {R"([1])", "a recipe is a JSON object"},
@@ -76,6 +81,8 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.skip = {""}; }, "skip \"\"");
   refused([](CompileOptions &o) { o.levels = {"a}b"}; }, "level \"a}b\"");
   refused([](CompileOptions &o) { o.levels.emplace(); }, "levels");
+  refused([](CompileOptions &o) { o.exits.emplace(); }, "exits");
+  refused([](CompileOptions &o) { o.exitMaps = "m"; }, "exit maps \"m\"");
   refused([](CompileOptions &o) { o.table = "int5"; }, "table \"int5\"");
   refused([](CompileOptions &o) { o.table = ""; }, "table \"\"");
   refused([](CompileOptions &o) { o.name = ""; }, "name");
@@ -105,6 +112,15 @@ TEST(CompileOptionsTest, WhatIsNotClosedIsRefused) {
   options.skip = {"layer.[01].*"};
   options.pipelines["fuse"] = "a{b=[x,y] c='}' d={e=1}},b";
   EXPECT_TRUE(phaseOptions(options));
+}
+
+TEST(CompileOptionsTest, ExitsComeBeforeTheEncodings) {
+  CompileOptions options;
+  options.exits = {2, 4};
+  Result<PhaseOptions> phases = phaseOptions(options);
+  ASSERT_TRUE(phases);
+  EXPECT_THAT(wholePipelineText(*phases, options),
+              HasSubstr("insert-early-exits{layers=2,4},quantize-weights"));
 }
 
 TEST(CompileOptionsTest, PipelinesOfARecipeReplaceAPhase) {

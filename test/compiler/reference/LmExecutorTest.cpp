@@ -157,6 +157,44 @@ TEST_P(LmExecutorTest, PassesKeepEveryBit) {
   }
 }
 
+// An exit's head is the model with the layers before it alone, and the program
+// keeps every bit; so through every phase.
+TEST_P(LmExecutorTest, ExitsAreTheModelCutShort) {
+  std::vector<std::int32_t> tokens = someTokens(40);
+  std::vector<std::int64_t> rows{0, 31, 32, 39};
+  OwningOpRef<ModuleOp> module = build({.kvDtype = KvDtype::F32});
+  ASSERT_TRUE(module);
+  std::vector<float> whole = logits(*module, tokens, rows);
+  std::string last = std::to_string(spec.layers.size() - 1);
+  std::string exits = last == "1" ? "1" : "1," + last;
+  run(*module, "insert-early-exits{layers=" + exits + " cut-final=true}");
+  auto ofExit = [&](const std::string &name) {
+    Result<LmExecutor> executor = LmExecutor::create(*module, "");
+    EXPECT_TRUE(executor.isOk()) << executor.status().message();
+    Result<std::vector<float>> result = executor->run(tokens, rows, name);
+    EXPECT_TRUE(result.isOk()) << result.status().message();
+    return result ? *result : std::vector<float>();
+  };
+  std::vector<float> first = ofExit("exit1"), later = ofExit("exit" + last);
+  EXPECT_EQ(logits(*module, tokens, rows), whole);
+  spec.layers.resize(1);
+  EXPECT_EQ(logits(*build({.kvDtype = KvDtype::F32}), tokens, rows), first);
+  EXPECT_NE(first, whole);
+  run(*module,
+      "merge-qkv,merge-gate-up,insert-quantize,fuse-rotary-cache-write,"
+      "fuse-quantize,fuse-epilogues,fill-exits,canonicalize,"
+      "verify-phase{after=fuse}");
+  EXPECT_EQ(logits(*module, tokens, rows), whole);
+  EXPECT_EQ(ofExit("exit1"), first);
+  EXPECT_EQ(ofExit("exit" + last), later);
+  std::size_t filled = 0;
+  module->walk([&](lm::RopeCacheWriteOp write) {
+    filled += write->getParentOfType<lm::ExitOp>() != nullptr;
+  });
+  EXPECT_GT(filled, 0u);
+  EXPECT_FALSE(LmExecutor::create(*module, "")->run(tokens, rows, "exit9"));
+}
+
 // Fewer bits are further from the imported model, and int8 is near it.
 TEST_P(LmExecutorTest, ErrorGrowsAsBitsShrink) {
   std::vector<std::int32_t> tokens = someTokens(24);

@@ -1268,3 +1268,162 @@ lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 // expected-error@+1 {{weight_c6: part "t" is stored as f32; i4-g32 cannot keep its codes}}
 lm.weight @w [32, 64] encoding <i4, group = 32> layout r16 method "stored" parts [#lm.part<source = @src, name = "t", offset = 0, size = 8192, stored = f32, rows = 32, columns = 64>]
+
+// -----
+
+// An exit is at its own cut.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c1: expected the result of an lm.cut "f"}}
+  lm.exit "f" %c layers 1 : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// No cut at all.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c1: expected the result of an lm.cut "e"}}
+  lm.exit "e" %x layers 1 : tensor<?x64xf32> head {
+    %s = lm.select_rows %x : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// No layer has run.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c2: expected a positive number of layers, found 0}}
+  lm.exit "e" %c layers 0 : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A head gives logits.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c3: expected a head that yields 'tensor<?x64xf32>'}}
+  lm.exit "e" %c layers 1 : tensor<?x64xf32> head {
+    lm.yield
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Of the rows that want them.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c3: the head yields a row for each token, expected selected ones}}
+  lm.exit "e" %c layers 1 : tensor<?x64xf32> head {
+    lm.yield %c : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A fill gives nothing.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c4: expected a fill that yields nothing}}
+  lm.exit "e" %c layers 1 : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  } fill {
+    lm.yield %c : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// One entry says nothing.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c5: expected 2 to 256 entries from 0 to 1, none below the one before it}}
+  lm.exit "e" %c layers 1 confidence [0.5] : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// More confident, less often right.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c5: expected 2 to 256 entries from 0 to 1, none below the one before it}}
+  lm.exit "e" %c layers 1 confidence [0.5, 0.25] : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Oftener than always.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  // expected-error@+1 {{exit_c5: expected 2 to 256 entries from 0 to 1, none below the one before it}}
+  lm.exit "e" %c layers 1 confidence [0.5, 1.5] : tensor<?x64xf32> head {
+    %s = lm.select_rows %c : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A later step has the cut, and nothing from before it.
+lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @embed : tensor<?x64xf32>
+  %c = lm.cut "e" %x : tensor<?x64xf32>
+  lm.exit "e" %c layers 1 : tensor<?x64xf32> head {
+    // expected-error@+1 {{exit_c6: reads a value from outside the exit that is neither its cut nor a rotation table}}
+    %s = lm.select_rows %x : tensor<?x64xf32>
+    lm.yield %s : tensor<?x64xf32>
+  }
+  lm.return %x : tensor<?x64xf32>
+}

@@ -331,6 +331,99 @@ plan.target @cpu layout "r16" levels ["a"] logits @logits {
 }
 // -----
 
+// A head of nothing.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  plan.segment @early output @h {
+  }
+  // expected-error @below {{segment_c3: expected the head or the fill of a segment before it that has an output, and none of its own}}
+  plan.segment @head head_of @late layers 1 input @h {
+  }
+  plan.segment @late input @h {
+  }
+}
+// -----
+
+// A head elsewhere than at the cut.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  plan.segment @early output @h {
+  }
+  // expected-error @below {{target_c5: expected the output of segment @early as input}}
+  plan.segment @head head_of @early layers 1 input @rest {
+  }
+  plan.segment @late input @h {
+  }
+}
+// -----
+
+// A head without logits.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  plan.segment @early output @h {
+  }
+  // expected-error @below {{segment_c4: expected a head that writes the logits @logits}}
+  plan.segment @head head_of @early layers 1 input @h {
+  }
+  plan.segment @late input @h {
+  }
+}
+// -----
+
+// A head behind no layer.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  plan.segment @early output @h {
+  }
+  // expected-error @below {{segment_c4: expected more than 0 layers before the head}}
+  plan.segment @head head_of @early layers 0 input @h {
+    plan.gather_rows @h to @logits width = 64 variants [#plan.variant<1, 0, @gather>]
+  }
+  plan.segment @late input @h {
+  }
+}
+// -----
+
+// Layers of a segment that is no head.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  // expected-error @below {{segment_c4: has layers or confidences and is no head}}
+  plan.segment @early layers 1 output @h {
+  }
+}
+// -----
+
+// A fill without a head.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @h domain token : !plan.rows<64>
+  plan.buffer @rest domain token : !plan.rows<64>
+  plan.buffer @logits domain logit_row : !plan.rows<64>
+  plan.kernel @gather op "gather_rows" config {} scratch 0
+  plan.segment @early output @h {
+  }
+  // expected-error @below {{segment_c5: expected one head and at most one fill, after it, of segment @early}}
+  plan.segment @fill fill_of @early input @h {
+  }
+  plan.segment @late input @h {
+  }
+}
+// -----
+
 // An unknown attribute.
 // expected-error @below {{unknown attribute 'plan.mood' (plan.model or plan.provenance)}}
 module attributes {plan.mood = 1 : i64} {}

@@ -5,8 +5,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <random>
 
 using namespace ingot;
@@ -26,6 +29,34 @@ fbs::LaunchT &launch(TinyArtifact &tiny, const std::string &name) {
     if (launch->name == name)
       return *launch;
   std::abort();
+}
+
+// The tiny model in two segments, with an exit between them whose head is the
+// second.
+TinyArtifact withExit() {
+  TinyArtifact tiny = TinyArtifact::make();
+  fbs::TargetT &target = *tiny.plan.targets[0];
+  tiny.plan.model->layers.push_back(
+      std::make_unique<fbs::LayerInfoT>(*tiny.plan.model->layers[0]));
+  auto late = std::make_unique<fbs::ProgramSegmentT>();
+  auto &launches = target.segments[0]->launches;
+  auto gather = std::find_if(launches.begin(), launches.end(),
+                             [](auto &l) { return l->name == "gather"; });
+  late->name = "late";
+  late->input = target.segments[0]->output = 0;
+  late->launches.assign(std::make_move_iterator(gather),
+                        std::make_move_iterator(launches.end()));
+  launches.erase(gather, launches.end());
+  auto exit = std::make_unique<fbs::ExitT>();
+  exit->name = "exit";
+  exit->layers = exit->after = 1;
+  exit->confidence = {0.25f, 0.75f};
+  exit->head = std::make_unique<fbs::ProgramSegmentT>(*late);
+  exit->fill = std::make_unique<fbs::ProgramSegmentT>();
+  exit->fill->name = "fill";
+  target.segments.push_back(std::move(late));
+  target.exits.push_back(std::move(exit));
+  return tiny;
 }
 
 struct Lie {
@@ -240,6 +271,62 @@ TEST(HostileArtifactTest, meaning) {
     Status status = openBytes(folder, tiny.bytes());
     EXPECT_FALSE(status.isOk()) << "accepted: " << lie.message;
     EXPECT_THAT(status.message(), HasSubstr(lie.message));
+  }
+}
+
+// And every lie about an exit.
+TEST(HostileArtifactTest, exits) {
+  auto exit = [](TinyArtifact &t) -> fbs::ExitT & {
+    return *t.plan.targets[0]->exits[0];
+  };
+  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
+    return *t.plan.targets[0];
+  };
+  const Lie lies[] = {
+      {"name or head is missing", [&](auto &t) { exit(t).head.reset(); }},
+      {"after segment 0 of 2", [&](auto &t) { exit(t).after = 0; }},
+      {"after segment 2 of 2", [&](auto &t) { exit(t).after = 2; }},
+      {"after segment 4294967295", [&](auto &t) { exit(t).after = ~0u; }},
+      {"after 0 layers of 2", [&](auto &t) { exit(t).layers = 0; }},
+      {"after 2 layers of 2", [&](auto &t) { exit(t).layers = 2; }},
+      {"each later than the one before",
+       [&](auto &t) {
+         target(t).exits.push_back(std::make_unique<fbs::ExitT>(exit(t)));
+       }},
+      {"do not meet", [&](auto &t) { target(t).segments[1]->input = 1; }},
+      {"do not meet", [&](auto &t) { target(t).segments[0]->output = -1; }},
+      {"no float32 row of a token",
+       [&](auto &t) {
+         target(t).segments[0]->output = target(t).segments[1]->input = 8;
+       }},
+      {"no float32 row of a token",
+       [&](auto &t) {
+         target(t).segments[0]->output = target(t).segments[1]->input =
+             target(t).logits;
+       }},
+      {"1 confidences", [&](auto &t) { exit(t).confidence = {0.5f}; }},
+      {"not ascending", [&](auto &t) { exit(t).confidence = {0.5f, 0.2f}; }},
+      {"not ascending", [&](auto &t) { exit(t).confidence = {0.5f, 1.5f}; }},
+      {"not ascending",
+       [&](auto &t) { exit(t).confidence = {0.5f, std::nanf("")}; }},
+      {"does not write the logits",
+       [&](auto &t) { exit(t).head->launches.pop_back(); }},
+      {"launch \"head\"",
+       [&](auto &t) {
+         exit(t).head->launches.back()->params.AsLinear()->weight = 99;
+       }},
+      {"cut at buffer 99", [&](auto &t) { exit(t).fill->input = 99; }},
+  };
+  TempFolder folder;
+  TinyArtifact good = withExit();
+  Status status = openBytes(folder, good.bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = withExit();
+    lie.tell(tiny);
+    Status refused = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
   }
 }
 

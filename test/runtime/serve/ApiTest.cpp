@@ -87,6 +87,7 @@ TEST(ApiTest, wrongValuesNameTheirField) {
         "{\"1\": \"x\"}", "{\"1\": 101}", "{\"1 \": 1}"},
        nullptr},
       {"ignore_eos", {"1", "\"true\""}, nullptr},
+      {"exit_threshold", {"\"x\"", "1.5", "-0.1", "true", "[]"}, nullptr},
       {"priority", {"\"x\"", "1.5", "99999999999"}, nullptr},
       {"cache_salt", {"1", "{}"}, nullptr},
       {"user", {"1", "{}"}, nullptr},
@@ -143,7 +144,8 @@ TEST(ApiTest, neutralAndExtremeValuesPass) {
         "\"seed\": 9223372036854775807", "\"stop\": null", "\"stop\": []",
         "\"n\": null", "\"max_tokens\": 0", "\"logit_bias\": {}",
         "\"logit_bias\": {\"5\": -100}", "\"user\": \"x\\ny\"",
-        "\"response_format\": {\"type\": \"text\"}"}) {
+        "\"exit_threshold\": 0", "\"exit_threshold\": 0.5",
+        "\"exit_threshold\": 1", "\"response_format\": {\"type\": \"text\"}"}) {
     EXPECT_EQ(server.complete(std::string(", ") + fields).status, 200)
         << fields;
     // A chat answer goes on to the end of the context where nothing ends it.

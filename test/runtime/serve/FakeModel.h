@@ -37,6 +37,7 @@ public:
     card_.context = context;
     card_.vocab = tokenizer_.vocabSize();
     card_.sequences = 4;
+    card_.hasExits = true;
     card_.fingerprint = "fake";
     card_.origin = "fake.ingot";
   }

@@ -38,6 +38,8 @@ run(0, "encoding=int8", "compile", "--print-pipeline", "--quantize", "int8",
 run(0, "encoding=int8", "compile", "--print-pipeline", "--recipe", recipe)
 run(0, "encoding=f16", "compile", "--print-pipeline", "--recipe", recipe,
     "--quantize", "f16")
+run(0, "insert-early-exits{layers=2,4},quantize-weights", "compile", "--print-pipeline",
+    "--exits", "2,4")
 summary = json.loads(run(0, "", "compile", tiny, "-o", out, "--levels", "x86-64-v3",
                          "--context", "64", "--json"))
 assert summary["artifact_bytes"] == os.path.getsize(out), summary
@@ -92,6 +94,11 @@ run(2, "\"]\" is missing", "compile", "-o", out, "--skip", "layer.[0", tiny)
 run(2, "pipeline of fuse", "compile", tiny, "-o", out, "--recipe",
     file("open.json", '{"pipelines": {"fuse": "a{b=["}}'))
 run(2, "source folder", "compile", tiny, "-o", out, "--source-folder", tiny)
+run(2, "exit maps", "compile", tiny, "-o", out, "--exit-maps", recipe)
+run(2, "r.json", "compile", tiny, "-o", out, "--exits", "1", "--exit-maps",
+    file("r.json", '{"a": 1}'))
+run(2, "expected at least 8 windows of 16", "fit-exits", tiny, "-o", str(scratch / "maps"),
+    "--exits", "1", "--window", "16", "--text", file("short.txt", "To be, or not"))
 run(2, "control character", "compile", tiny, "-o", out, "--name", "a\nb")
 run(2, "is not a valid module", "compile", file("bad.mlir", "module {"), "-o", out)
 run(2, "bad.mlir:1:", "compile", str(scratch / "bad.mlir"), "-o", out)
@@ -111,6 +118,8 @@ run(2, "FOLDER:scale", "compile", tiny, "-o", out, "--lora", ":2")
 
 # 3: well formed, but not something this build can do.
 run(3, "target \"tpu\"", "check", tiny, "--target", "tpu")
+run(3, "an exit after 9 layers, expected 1 to", "compile", tiny, "-o", out,
+    "--exits", "9")
 run(3, "target \"tpu\"", "compile", tiny, "-o", out, "--target", "tpu")
 run(3, "level \"x86-64-v9\" is unknown", "compile", tiny, "-o", out, "--levels",
     "x86-64-v9")

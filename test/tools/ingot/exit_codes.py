@@ -60,6 +60,7 @@ run(1, "expected a whole number", "run", good, "--max-tokens", "-5")
 run(1, "expected a whole number", "run", good, "--context", "99999999999")
 run(1, "--keep-special", "tokenize", good, "--keep-special")
 run(1, "--chat", "run", good, "--system", "be brief")
+run(1, "--exit-threshold", "run", good, *greedy, "--exit-threshold", "2")
 run(1, "--bogus", "compile", tiny, "--bogus")
 
 # 2: an input is missing or broken. A damaged artifact is refused wherever it is
@@ -69,6 +70,10 @@ for command in (["run", missing, "-p", "a"], ["inspect", missing], ["bench", mis
                 ["eval", missing, "--text", held_out], ["tokenize", missing],
                 ["render", missing, hello], ["compile", missing, "-o", good + "2"]):
     run(2, missing, *command)
+for speculate in ("exit", "exit:", "exit:0", "exit:2x", "exit:-1", "ngrams"):
+    run(2, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
+run(2, "has none; compile it with --exits", "run", good, *greedy, "--speculate", "exit:1")
+run(3, "has no early exits", "run", good, *greedy, "--exit-threshold", "0.5")
 whole = pathlib.Path(good).read_bytes()
 segments = json.loads(run(0, "", "inspect", good, "--json"))["segments"]
 damaged = str(scratch / "damaged.ingot")

@@ -206,6 +206,7 @@ void EngineCore::finish(Request &request, FinishReason reason, Status status) {
   outcome.preemptions = request.preemptions;
   outcome.tokens.assign(request.tokens.begin() + request.promptTokens,
                         request.tokens.end());
+  outcome.ending = std::move(request.ending);
   outcome.queueSeconds = request.queueSeconds;
   outcome.firstTokenSeconds = request.firstTokenSeconds;
   outcome.totalSeconds = secondsSince(request.submitted);
@@ -313,8 +314,10 @@ void EngineCore::takeToken(Request &request, std::span<const float> logits) {
         std::max(request.longestGapSeconds, gap.count());
   }
   request.latestToken = now;
-  if (isStop(request, choice->token))
+  if (isStop(request, choice->token)) {
+    request.ending = std::move(*choice);
     return finish(request, FinishReason::Stop);
+  }
   if (Status status = request.sampler->advance(choice->token); !status)
     return finish(request, FinishReason::Failed, std::move(status));
   request.tokens.push_back(choice->token);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct RequestOutcome {
   std::int32_t promptTokens = 0;
   std::int32_t cachedTokens = 0;    // of the prompt, not computed again
   std::vector<std::int32_t> tokens; // without the id that stopped it
+  std::optional<Choice> ending;     // the id that stopped it
   std::int32_t preemptions = 0;
   // Seconds. The first three since submit; 0 where it did not come to that.
   double queueSeconds = 0; // until its first row was scheduled
@@ -85,6 +87,7 @@ struct Request {
   std::function<void(std::int32_t, const Choice &)> onPromptToken;
   std::function<void(std::int32_t, std::span<const float>)> onLogits;
   OnFinish onFinish;
+  std::optional<Choice> ending;
 
   Clock::time_point submitted;
   Clock::time_point latestToken;

@@ -54,4 +54,11 @@ void ChoiceOutput::finish(OutputPiece &piece) {
   held_.clear();
 }
 
+void ChoiceOutput::appendEnding(const Choice &choice,
+                                OutputPiece &piece) const {
+  if (wantsTokens_ && !stopped())
+    piece.tokens.push_back(
+        {choice.token, choice.logprob, choice.top, producedChars_});
+}
+
 } // namespace ingot::serve

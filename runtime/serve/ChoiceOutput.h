@@ -42,6 +42,8 @@ public:
   Status push(const Choice &choice, OutputPiece &piece);
   // Appends what was held back, when the generation ended otherwise.
   void finish(OutputPiece &piece);
+  // After it: the token that ended the output, which has no text.
+  void appendEnding(const Choice &choice, OutputPiece &piece) const;
 
   bool stopped() const { return matcher_.stopped(); }
 

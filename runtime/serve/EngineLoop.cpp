@@ -220,6 +220,10 @@ void EngineLoop::onFinish(JobId id, std::size_t index,
   Choice &choice = *running.choices[index];
   OutputPiece piece;
   choice.output.finish(piece);
+  // As OpenAI's: whoever adds log-probabilities up counts on a token where
+  // one was asked for.
+  if (outcome.ending && running.job.continuesPrompt)
+    choice.output.appendEnding(*outcome.ending, piece);
   if (!piece.isEmpty())
     post(running.job.sink,
          [index, piece = std::move(piece)](GenerationSink &sink) {

@@ -5,7 +5,8 @@
 namespace ingot::serve {
 
 Result<std::unique_ptr<ServedModel>>
-EngineModel::create(std::unique_ptr<Engine> engine, std::string id) {
+EngineModel::create(std::unique_ptr<Engine> engine, std::string id,
+                    ControlTokens userText) {
   const std::string &path = engine->artifact().path();
   if (!engine->tokenizer())
     return Status::unsupported(path +
@@ -22,6 +23,7 @@ EngineModel::create(std::unique_ptr<Engine> engine, std::string id) {
   card.sequences = opened.contract().sequences;
   card.hasExits = !model->engine_->core().options().exits.empty();
   card.defaults = defaultSampling(opened.model());
+  card.userText = userText;
   card.fingerprint = "ingot-" INGOT_VERSION "-" + opened.level();
   card.origin = path;
   return std::unique_ptr<ServedModel>(std::move(model));

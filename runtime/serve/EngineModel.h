@@ -8,10 +8,11 @@ namespace ingot::serve {
 
 class EngineModel : public ServedModel {
 public:
-  // `id`: what requests call it; empty: the model's own name. Refuses an
-  // artifact without a tokenizer.
+  // `id`: what requests call it; empty: the model's own name. `userText`: may
+  // messages form control tokens? Refuses an artifact without a tokenizer.
   static Result<std::unique_ptr<ServedModel>>
-  create(std::unique_ptr<Engine> engine, std::string id);
+  create(std::unique_ptr<Engine> engine, std::string id,
+         ControlTokens userText = ControlTokens::Barred);
 
   const ModelCard &card() const override { return card_; }
   const Tokenizer &tokenizer() const override { return *engine_->tokenizer(); }

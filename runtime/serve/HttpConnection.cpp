@@ -233,13 +233,30 @@ bool HttpConnection::parse() {
     parser_->header_limit(context_.options.maxHeaderBytes);
     parser_->body_limit(context_.options.maxBodyBytes);
     isHeadTaken_ = false;
+    headBytes_ = 0;
+    isHeadRequest_ = false;
     enter(Phase::Head);
   }
   error_code error;
   std::size_t taken = parser_->put(buffer_.data(), error);
   buffer_.consume(taken);
-  if (error == http::error::need_more)
+  // The parser's own limit is on what it has not taken yet, line by line.
+  if (phase_ == Phase::Head) {
+    headBytes_ += taken;
+    if (headBytes_ > context_.options.maxHeaderBytes)
+      error = http::error::header_limit;
+  }
+  if (error == http::error::need_more) {
+    // Of a body all is taken but the line that a chunk begins with, and the
+    // trailers, which the parser lets grow without end.
+    if (phase_ == Phase::Body &&
+        buffer_.size() > context_.options.maxHeaderBytes)
+      refuse(431, "the head of a chunk, or what follows the last, is longer "
+                  "than " +
+                      std::to_string(context_.options.maxHeaderBytes) +
+                      " bytes");
     return false;
+  }
   if (error) {
     auto [status, message] = parseFailure(error, context_.options);
     refuse(status, message);

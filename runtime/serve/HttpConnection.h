@@ -75,7 +75,8 @@ private:
   Phase phase_ = Phase::Idle;
   bool isReading_ = false, isWriting_ = false;
   bool isHeadTaken_ = false;
-  bool keepAlive_ = true; // after this answer
+  std::size_t headBytes_ = 0; // of the request that is being read
+  bool keepAlive_ = true;     // after this answer
   bool isHttp10_ = false;
   bool isHeadRequest_ = false;  // HEAD: no body in the answer
   bool isChunked_ = false;      // the answer is

@@ -5,6 +5,8 @@ namespace {
 
 // Deeper than any real request.
 constexpr int kMaxDepth = 64;
+// Of one object. They are kept in order, so each costs a look at all before it.
+constexpr std::size_t kMostKeys = 1024;
 // A name in an error message: a client may send megabytes of it.
 constexpr std::size_t kShownName = 64;
 
@@ -60,6 +62,10 @@ Json parseJsonObject(std::string_view body) {
       keys.emplace_back();
     else if (event == Event::object_end)
       keys.pop_back();
+    else if (event == Event::key && keys.back().size() == kMostKeys)
+      throw ApiFailure{
+          ApiError::invalid("an object of the body has more than " +
+                            std::to_string(kMostKeys) + " keys")};
     else if (event == Event::key &&
              !keys.back().insert(value.get<std::string>()).second)
       throw ApiFailure{ApiError::invalid("the key \"" +

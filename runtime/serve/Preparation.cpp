@@ -43,6 +43,13 @@ void fillJob(const GenerationFields &fields, Preparation &made) {
   made.user = fields.user;
 }
 
+// A prompt that some template has rendered already begins with BOS, and is
+// given another.
+bool beginsTwice(const Tokenizer &tokenizer,
+                 const std::vector<std::int32_t> &ids) {
+  return ids.size() > 1 && ids[0] == ids[1] && ids[0] == tokenizer.bosId();
+}
+
 void prepareCompletion(FieldReader &fields, const ServedModel &model,
                        Preparation &made) {
   CompletionFields read = readCompletion(fields, model.card());
@@ -61,6 +68,9 @@ void prepareCompletion(FieldReader &fields, const ServedModel &model,
       if (!encoded)
         fail(encoded.status().withContext(field));
       ids = std::move(*encoded);
+      if (beginsTwice(model.tokenizer(), ids))
+        made.note = field + " begins with the model's BOS, which is put before "
+                            "every text: it stands twice";
       if (read.echo)
         made.plan.echoText.push_back(std::move(*text));
     } else {
@@ -78,7 +88,8 @@ void prepareCompletion(FieldReader &fields, const ServedModel &model,
 }
 
 std::vector<std::int32_t> renderIds(const ServedModel &model,
-                                    const ChatRequest &chat) {
+                                    ChatRequest chat) {
+  chat.userText = model.card().userText;
   if (!model.hasChatTemplate())
     failField("messages", "the model \"" + model.card().id +
                               "\" has no chat template; give a prompt to "

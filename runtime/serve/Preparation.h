@@ -25,6 +25,7 @@ struct Preparation {
   GenerationJob job;
   AnswerPlan plan;
   std::string user;
+  std::string note; // for the log
 };
 
 enum class Endpoint { Completions, Chat, Tokenize, Detokenize };

@@ -64,6 +64,8 @@ std::string logLine(const RequestRecord &record) {
     line += " finish=" + quoted(record.finish);
   if (!record.error.empty())
     line += " error=" + quoted(record.error);
+  if (!record.note.empty())
+    line += " note=" + quoted(record.note);
   return line;
 }
 
@@ -90,6 +92,8 @@ std::string logJson(const RequestRecord &record) {
     line["finish"] = record.finish;
   if (!record.error.empty())
     line["error"] = record.error;
+  if (!record.note.empty())
+    line["note"] = record.note;
   return line.dump(-1, ' ', true,
                    nlohmann::ordered_json::error_handler_t::replace);
 }

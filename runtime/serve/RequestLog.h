@@ -20,6 +20,7 @@ struct RequestRecord {
   double seconds = 0;
   std::string finish; // "stop", "length", ..., of each choice once
   std::string error;  // what was wrong, or how the connection ended
+  std::string note;   // what the client may not have meant
 };
 
 // Without a line break; control characters of the client are escaped.

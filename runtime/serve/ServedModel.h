@@ -24,8 +24,9 @@ struct ModelCard {
   std::int32_t sequences = 1; // that run at once
   bool hasExits = false;      // that a request may leave at
   SamplingParams defaults;    // for fields that a request leaves out
-  std::string fingerprint;    // changes where answers may
-  std::string origin;         // the file
+  ControlTokens userText = ControlTokens::Barred; // in messages
+  std::string fingerprint;                        // changes where answers may
+  std::string origin;                             // the file
 };
 
 class ServedModel {

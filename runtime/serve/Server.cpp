@@ -289,6 +289,7 @@ void Server::Impl::onPrepared(const std::shared_ptr<Call> &call,
   if (made.loop)
     call->record.model = made.loop->model().card().id;
   call->record.user = made.user;
+  call->record.note = made.note;
   if (made.error) {
     call->record.error = made.error->message;
     return answerNow(*call, made.error->response());

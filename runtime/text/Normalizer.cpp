@@ -8,6 +8,8 @@
 
 #include <utf8proc.h>
 
+#include <string>
+
 namespace ingot {
 namespace {
 
@@ -20,15 +22,17 @@ size_t previousCharacter(std::string_view text, size_t end) {
   return end;
 }
 
+// What these make longer than `longest` is cut short; the caller refuses it.
 void replaceString(std::string &text, const std::string &pattern,
-                   const std::string &content) {
+                   const std::string &content, size_t longest) {
   size_t at = text.find(pattern);
   if (at == std::string::npos)
     return;
   std::string out;
   out.reserve(text.size() + text.size() / 4);
   size_t copied = 0;
-  for (; at != std::string::npos; at = text.find(pattern, copied)) {
+  for (; at != std::string::npos && out.size() <= longest;
+       at = text.find(pattern, copied)) {
     out.append(text, copied, at - copied).append(content);
     copied = at + pattern.size();
   }
@@ -37,7 +41,8 @@ void replaceString(std::string &text, const std::string &pattern,
 }
 
 Status replaceRegex(std::string &text, const SplitRegex &regex,
-                    const std::string &content, RegexScratch &scratch) {
+                    const std::string &content, size_t longest,
+                    RegexScratch &scratch) {
   std::vector<TextRange> matches;
   INGOT_RETURN_IF_ERROR(regex.findAll(text, scratch, matches));
   if (matches.empty())
@@ -45,6 +50,8 @@ Status replaceRegex(std::string &text, const SplitRegex &regex,
   std::string out;
   size_t copied = 0;
   for (TextRange match : matches) {
+    if (out.size() > longest)
+      break;
     out.append(text, copied, match.begin - copied).append(content);
     copied = match.end;
   }
@@ -53,11 +60,12 @@ Status replaceRegex(std::string &text, const SplitRegex &regex,
   return Status::ok();
 }
 
-void mapCharacters(std::string &text, const NormalizerStep &step) {
+void mapCharacters(std::string &text, const NormalizerStep &step,
+                   size_t longest) {
   std::string out;
   out.reserve(text.size());
   size_t copied = 0; // text before this is in out
-  for (size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size() && out.size() <= longest;) {
     size_t length = utf8Length(text[i]);
     uint16_t entry =
         step.characters[decodeUtf8(std::string_view(text).substr(i))];
@@ -123,13 +131,14 @@ size_t graphemeEnd(std::string_view text, size_t begin) {
   return end;
 }
 
-void mapGraphemes(std::string &text, const NormalizerStep &step) {
+void mapGraphemes(std::string &text, const NormalizerStep &step,
+                  size_t longest) {
   constexpr size_t LongestWhole = 5;
   const Trie trie(step.trie);
   const std::string_view view = text;
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < view.size();) {
+  for (size_t i = 0; i < view.size() && out.size() <= longest;) {
     size_t end = graphemeEnd(view, i);
     if (end - i <= LongestWhole)
       if (int32_t key = shortestKey(trie, view.substr(i, end - i)); key >= 0) {
@@ -137,7 +146,7 @@ void mapGraphemes(std::string &text, const NormalizerStep &step) {
         i = end;
         continue;
       }
-    while (i < end) {
+    while (i < end && out.size() <= longest) {
       std::string_view character = view.substr(i, utf8Length(view[i]));
       int32_t key = shortestKey(trie, character);
       out += key >= 0 ? std::string_view(step.texts[static_cast<size_t>(key)])
@@ -148,11 +157,11 @@ void mapGraphemes(std::string &text, const NormalizerStep &step) {
   text = std::move(out);
 }
 
-void mapLongest(std::string &text, const NormalizerStep &step) {
+void mapLongest(std::string &text, const NormalizerStep &step, size_t longest) {
   const Trie trie(step.trie);
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size() && out.size() <= longest;) {
     int32_t node = Trie::Root, best = -1;
     size_t bestEnd = i;
     for (size_t end = i; end < text.size();) {
@@ -253,6 +262,7 @@ Result<Normalizer> Normalizer::create(std::vector<NormalizerStep> steps) {
 
 Status Normalizer::apply(std::string &text, RegexScratch &scratch,
                          Place place) const {
+  const size_t size = text.size(), longest = longestRewritten(size);
   for (const Step &step : steps_) {
     if (text.empty())
       break;
@@ -273,23 +283,23 @@ Status Normalizer::apply(std::string &text, RegexScratch &scratch,
         text.insert(0, what.content);
       break;
     case NormalizerKind::ReplaceString:
-      replaceString(text, what.pattern, what.content);
+      replaceString(text, what.pattern, what.content, longest);
       break;
     case NormalizerKind::ReplaceRegex:
       INGOT_RETURN_IF_ERROR(
-          replaceRegex(text, *step.regex, what.content, scratch));
+          replaceRegex(text, *step.regex, what.content, longest, scratch));
       break;
     case NormalizerKind::MapCharacters:
-      mapCharacters(text, what);
+      mapCharacters(text, what, longest);
       break;
     case NormalizerKind::Strip:
       strip(text, what.options);
       break;
     case NormalizerKind::Precompiled:
       if (what.options & WholeGraphemes)
-        mapGraphemes(text, what);
+        mapGraphemes(text, what, longest);
       else
-        mapLongest(text, what);
+        mapLongest(text, what, longest);
       break;
     case NormalizerKind::SpellBytes:
       text = bytesToAlphabet(text);
@@ -298,6 +308,10 @@ Status Normalizer::apply(std::string &text, RegexScratch &scratch,
       markSpaces(text, what.options, prefixAllowed);
       break;
     }
+    if (text.size() > longest)
+      return Status::invalid("normalising text: " + std::to_string(size) +
+                             " bytes become more than " +
+                             std::to_string(longest));
   }
   return Status::ok();
 }

@@ -58,6 +58,13 @@ struct NormalizerStep {
   std::shared_ptr<const void> owner = {}; // of what the views look into, if any
 };
 
+// How long rewriting may make a text of this size. Few bytes of a hostile
+// tokenizer can ask for any length; the longest normal form of a character has
+// eleven times its bytes.
+inline size_t longestRewritten(size_t size) {
+  return (size_t(1) << 20) + 64 * size;
+}
+
 class Normalizer {
 public:
   static Result<Normalizer> create(std::vector<NormalizerStep> steps);

@@ -3,8 +3,10 @@
 #include "runtime/text/PreTokenizer.h"
 
 #include "runtime/text/ByteAlphabet.h"
+#include "runtime/text/Normalizer.h"
 #include "runtime/text/Utf8.h"
 
+#include <string>
 #include <utility>
 
 namespace ingot {
@@ -134,15 +136,18 @@ Result<PreTokenizer> PreTokenizer::create(std::vector<PreTokenizerStep> steps) {
   return preTokenizer;
 }
 
-// The steps that write the pieces anew.
+// The steps that write the pieces anew. They stop where that makes more than
+// `longest` bytes, which the caller refuses.
 void PreTokenizer::rewrite(const PreTokenizerStep &step, bool atStart,
-                           Pieces &pieces) {
+                           size_t longest, Pieces &pieces) {
   std::string &out = pieces.nextBuffer;
   out.clear();
   for (TextRange piece : pieces.ranges) {
     std::string_view view =
         pieces.text.substr(piece.begin, piece.end - piece.begin);
     size_t begin = out.size();
+    if (begin > longest)
+      break;
     if (step.kind == PreTokenizerKind::PrefixSpace) {
       if (view.front() != ' ')
         out.push_back(' ');
@@ -156,11 +161,11 @@ void PreTokenizer::rewrite(const PreTokenizerStep &step, bool atStart,
                      (step.prependScheme == PrependScheme::First && first);
       if (prepend && view.front() != ' ' && !view.starts_with(mark))
         out.append(mark);
-      for (char c : view)
-        if (c == ' ')
+      for (size_t i = 0; i < view.size() && out.size() <= longest; ++i)
+        if (view[i] == ' ')
           out.append(mark);
         else
-          out.push_back(c);
+          out.push_back(view[i]);
     }
     add(pieces.nextRanges, begin, out.size());
   }
@@ -170,6 +175,7 @@ void PreTokenizer::rewrite(const PreTokenizerStep &step, bool atStart,
 
 Status PreTokenizer::split(std::string_view text, bool atStart,
                            RegexScratch &scratch, Pieces &pieces) const {
+  const size_t longest = longestRewritten(text.size());
   pieces.text = text;
   pieces.ranges.clear();
   add(pieces.ranges, 0, text.size());
@@ -195,7 +201,11 @@ Status PreTokenizer::split(std::string_view text, bool atStart,
       // Text that an earlier step dropped is not there to tell where the input
       // begins.
       bool keptStart = !pieces.ranges.empty() && pieces.ranges[0].begin == 0;
-      rewrite(step.what, atStart, pieces);
+      rewrite(step.what, atStart, longest, pieces);
+      if (pieces.text.size() > longest)
+        return Status::invalid(
+            "splitting text: " + std::to_string(text.size()) +
+            " bytes become more than " + std::to_string(longest));
       atStart &= keptStart;
       break;
     }

@@ -70,7 +70,7 @@ private:
     std::optional<SplitRegex> regex;
   };
   static void rewrite(const PreTokenizerStep &step, bool atStart,
-                      Pieces &pieces);
+                      size_t longest, Pieces &pieces);
 
   std::vector<Step> steps_;
 };

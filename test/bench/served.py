@@ -2,6 +2,7 @@
 listens, reads its metrics, ends it."""
 import http.client
 import json
+import os
 import pathlib
 import re
 import signal
@@ -30,6 +31,7 @@ class Server:
         deadline = time.time() + 120
         while True:
             if self.process.poll() is not None or time.time() > deadline:
+                self.__exit__()
                 raise RuntimeError(f"the server did not start:\n{self.text()}")
             found = re.search(ready, self.text())
             if found:
@@ -62,6 +64,11 @@ class Server:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
         return 0
+
+    def cpu_seconds(self):
+        """Processor time that it has used, in user and kernel mode."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def request(self, method, path, body=None, headers=None, timeout=120):
         """(status, headers, body) of one request on a connection of its own."""
@@ -105,7 +112,7 @@ class LlamaCpp(Server):
         super().__init__([program, "-m", model, "--host", "127.0.0.1", "--port", port,
                           "-np", sequences, "-c", context * sequences, "-t", threads,
                           "-tb", threads, "--no-webui", "--cache-ram", 0],
-                         r"server is listening|starting the main loop|all slots are idle", port)
+                         r"listening on http:|server is listening|all slots are idle", port)
         deadline = time.time() + 120
         while self.request("GET", "/health")[0] != 200:
             if time.time() > deadline:

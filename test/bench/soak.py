@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Random requests against `ingot serve`: good ones, aborted ones, malformed
-bodies, slow readers, prompts that do not fit. Ends with an error where the
-server crashes, a stream sticks, a cache block is not given back, or memory
-grows.
+bodies, slow readers, prompts that do not fit, and a worker that is held up now
+and then. Ends with an error where the server crashes, a stream sticks, a cache
+block is not given back, or memory grows.
 
     soak.py MODEL.ingot [--ingot build/release/bin/ingot] [--requests 2000]
             [--threads-of-load 16] [--seed 1] [--max-growth-mb 48]
+            [--ingot-flags "..."]
 
 Standard library only.
 """
@@ -21,6 +22,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from served import Ingot  # noqa: E402
+from slow_worker import SlowWorker  # noqa: E402
 
 WORDS = "the king and queen of France went to war, O love what say you now".split()
 
@@ -180,11 +182,15 @@ def main():
     parser.add_argument("--threads-of-load", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-growth-mb", type=float, default=48)
+    parser.add_argument("--ingot-flags", default="", help="more flags of ingot serve")
     arguments = parser.parse_args()
     context = 512
     with Ingot(arguments.ingot, arguments.model, "--context", context, "--sequences", 8,
-               "--kv-memory", 8, "--max-queue", 32) as server:
+               "--kv-memory", 8, "--max-queue", 32, "--threads", 3,
+               *arguments.ingot_flags.split()) as server:
         soak = Soak(server, context)
+        slow_worker = SlowWorker(server.process.pid, arguments.seed)
+        slow_worker.start()
         begin = time.time()
         warm = None
         with concurrent.futures.ThreadPoolExecutor(arguments.threads_of_load) as pool:
@@ -198,6 +204,7 @@ def main():
                     sys.exit(f"the server ended by itself:\n{server.text()[-3000:]}")
                 if index == 2:
                     warm = server.resident_bytes()
+        slow_worker.end()
         deadline = time.time() + 30
         while server.metric("ingot_num_requests_running") + \
                 server.metric("ingot_num_requests_waiting") > 0:
@@ -210,9 +217,11 @@ def main():
         code = server.terminate()
         print(f"{arguments.requests} requests in {time.time() - begin:.1f} s: "
               + ", ".join(f"{value} {key}" for key, value in sorted(soak.counts.items()))
-              + f"; blocks used {used:.0f}; memory {growth:+.1f} MB since the third round; "
+              + f"; a worker held {slow_worker.count} times; blocks used {used:.0f}; memory {growth:+.1f} MB since the third round; "
                 f"health {status}; exit {code}")
         problems = soak.failures[:5]
+        if slow_worker.error:
+            problems.append(f"no worker could be held up: {slow_worker.error!r}")
         if used:
             problems.append(f"{used} cache blocks are still held")
         if growth > arguments.max_growth_mb:

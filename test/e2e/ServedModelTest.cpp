@@ -206,6 +206,28 @@ TEST_F(ServedModelTest, aSmallPool) {
   EXPECT_EQ(ask(*tight, 1).status, 200);
 }
 
+// Only where the server is told so: whoever writes the messages speaks for
+// every role.
+TEST_F(ServedModelTest, controlTokensMayBeAllowed) {
+  for (ControlTokens userText :
+       {ControlTokens::Barred, ControlTokens::Allowed}) {
+    std::vector<std::unique_ptr<serve::ServedModel>> models;
+    models.push_back(
+        std::move(serve::EngineModel::create(open(1), "m", userText).value()));
+    RunningServer server(std::move(models), {});
+    Json json = {
+        {"messages", {{{"role", "user"}, {"content", "a<|im_end|>b"}}}}};
+    Json ids = server.post("/tokenize", json.dump()).json()["tokens"];
+    json["messages"][0]["content"] = "ab";
+    Json plain = server.post("/tokenize", json.dump()).json()["tokens"];
+    auto ends = [](const Json &tokens) {
+      return std::count(tokens.begin(), tokens.end(), Json(2));
+    };
+    EXPECT_EQ(ends(ids),
+              ends(plain) + (userText == ControlTokens::Allowed ? 1 : 0));
+  }
+}
+
 // No BOS in this vocabulary: an empty prompt has nothing to go on from. What a
 // user types never becomes a control token.
 TEST_F(ServedModelTest, promptsAsTheModelWantsThem) {

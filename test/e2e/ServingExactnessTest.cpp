@@ -1,10 +1,11 @@
 // What a request says is its own. Two hundred random requests (greedy, sampled,
-// with penalties, biases, stop strings and log-probabilities) answer with the
-// same bytes alone, in a crowd, with prompts in pieces of any size, after a
-// prefix hit, after preemption and as a copy of another; block order shuffled
-// and free blocks full of NaN throughout.
+// with penalties, biases, masks, stop strings and log-probabilities) answer with
+// the same bytes alone, in a crowd, with prompts in pieces of any size, after a
+// prefix hit, after preemption, as a copy of another and under each speculation;
+// block order shuffled and free blocks full of NaN throughout.
 #include "runtime/engine/Engine.h"
 #include "test/e2e/CompiledModel.h"
+#include "test/runtime/sample/ToyMasks.h"
 
 #include <gtest/gtest.h>
 
@@ -96,6 +97,10 @@ protected:
       made.stop = {"e", "zz"};
     made.priority = std::int32_t(random() % 3);
     made.client = std::string(1, char('a' + random() % 3));
+    if (unsigned kind = random() % 6; kind == 0)
+      made.mask = std::make_shared<RhymeMask>(7, 2.0f);
+    else if (kind == 1)
+      made.mask = std::make_shared<BracketMask>(30, 5, 100);
     return made;
   }
 
@@ -235,6 +240,30 @@ TEST_P(ServingExactnessTest, preempted) {
     ASSERT_TRUE(engine);
     expectTheSame(*engine, 7, 0, kRequests, reuse);
     EXPECT_GT(engine->metrics().preemptions, 5u);
+  }
+}
+
+// Guesses of the text's own past, and of a rougher encoding of the same model
+// that is right often but not always; in pieces, preempted, after prefix hits.
+TEST_P(ServingExactnessTest, speculating) {
+  for (Speculation speculation : {Speculation::Ngram, Speculation::Draft}) {
+    EngineOptions options;
+    options.sequences = 8;
+    auto roomy = open(options, 8);
+    ASSERT_TRUE(roomy);
+    options.speculation = speculation;
+    if (speculation == Speculation::Draft)
+      options.draft = compiledModel(GetParam(), "int4");
+    options.chunkTokens = 11;
+    options.kvBytes = roomy->contract().stateBytes() / 48 * 9;
+    auto engine = open(options, 8);
+    ASSERT_TRUE(engine);
+    expectTheSame(*engine, 9);
+    auto metrics = engine->metrics();
+    EXPECT_GT(metrics.acceptedTokens, 5u); // the weights are random
+    EXPECT_GT(metrics.draftedTokens, metrics.acceptedTokens);
+    EXPECT_GT(metrics.preemptions, 5u);
+    EXPECT_GT(metrics.prefixHitTokens, 0u);
   }
 }
 

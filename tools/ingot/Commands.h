@@ -109,9 +109,11 @@ struct ServeFlags {
   std::int32_t sequences = 16;
   std::int32_t stepTokens = 0;  // 0: the default of serving
   std::int32_t chunkTokens = 0; // 0: the default of serving
+  double stallFactor = CoreOptions().stallFactor;
   std::int64_t kvMebibytes = 0; // 0: what is needed, at most half the memory
   std::string host = "127.0.0.1";
   int port = 8080;
+  bool allowControlTokens = false;
   std::string apiKeyFile;
   int rateLimit = 0;
   int maxQueue = 256;

@@ -39,6 +39,7 @@ EngineOptions engineOptions(const ServeFlags &flags) {
   options.sequences = flags.sequences;
   options.stepTokens = flags.stepTokens ? flags.stepTokens : kStepTokens;
   options.chunkTokens = flags.chunkTokens ? flags.chunkTokens : kChunkTokens;
+  options.stallFactor = flags.stallFactor;
   options.verifyChecksums = flags.verify;
   if (flags.kvMebibytes)
     options.kvBytes = std::uint64_t(flags.kvMebibytes) << 20;
@@ -75,7 +76,10 @@ Status serve(const ServeFlags &flags) {
     std::string memory = engine->contract().describe();
     INGOT_ASSIGN_OR_RETURN(
         std::unique_ptr<serve::ServedModel> model,
-        serve::EngineModel::create(std::move(engine), named.name));
+        serve::EngineModel::create(std::move(engine), named.name,
+                                   flags.allowControlTokens
+                                       ? ControlTokens::Allowed
+                                       : ControlTokens::Barred));
     say(flags.logJson, "model \"" + model->card().id + "\": " + named.path +
                            ", context " +
                            std::to_string(model->card().context) + ", batch " +

@@ -183,6 +183,12 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
                    "disturbs the others less")
       ->check(CLI::Range(1, 65536));
   serve
+      ->add_option("--stall-factor", flags.stallFactor,
+                   "Beside prompts that are being read a token of the others "
+                   "takes at most this many times as long; 0: no limit")
+      ->check(CLI::IsMember({0.0}) | CLI::Range(1.0, 1000.0))
+      ->capture_default_str();
+  serve
       ->add_option("--threads", flags.threads,
                    "Worker threads of each model [from affinity and control "
                    "group]")
@@ -192,6 +198,9 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
                     "Level of native code [the best that this machine runs]");
   serve->add_flag("--verify", flags.verify,
                   "Compare the weights' checksums before anything else");
+  serve->add_flag("--allow-control-tokens", flags.allowControlTokens,
+                  "Let the text of messages form control tokens, as Hugging "
+                  "Face does: whoever writes them then speaks for every role");
   serve
       ->add_option("--drain-timeout", flags.drainSeconds,
                    "Seconds that requests have after SIGTERM")

@@ -133,6 +133,10 @@ private:
         INGOT_ASSIGN_OR_RETURN(text, texts.read(spelling, false, true));
         last_.add(text.bytes);
       }
+      if (std::max({decoded_.bytes.size(), first_.bytes.size(),
+                    last_.bytes.size()}) > (1u << 30))
+        return Status::unsupported(
+            "decoder: the tokens become more than 1 GiB of text");
     }
     return Status::ok();
   }

@@ -3,16 +3,20 @@
 #include "runtime/text/ByteAlphabet.h"
 
 #include <charconv>
+#include <string>
 
 namespace ingot {
 namespace {
 
 using Kind = DecoderStep::Kind;
 
-void replaceAll(std::string &text, std::string_view from, std::string_view to) {
+// Ends where the text is longer than `longest`, which the caller refuses.
+void replaceAll(std::string &text, std::string_view from, std::string_view to,
+                size_t longest = std::string::npos) {
   if (from.empty())
     return;
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+  for (size_t at = 0; text.size() <= longest &&
+                      (at = text.find(from, at)) != std::string::npos;
        at += to.size())
     text.replace(at, from.size(), to);
 }
@@ -68,6 +72,8 @@ Result<DecodedTexts> DecodedTexts::create(const DecoderSpec &decoder) {
 
 Result<DecodedTexts::Text> DecodedTexts::read(const std::string &spelling,
                                               bool first, bool last) {
+  // A few bytes of a hostile decoder can ask for any length.
+  const size_t longest = 4096 + 4 * spelling.size();
   Text out{spelling};
   for (const Step &step : steps_) {
     const DecoderStep &what = step.what;
@@ -84,11 +90,11 @@ Result<DecodedTexts::Text> DecodedTexts::read(const std::string &spelling,
       if (step.regex) {
         std::vector<TextRange> matches;
         INGOT_RETURN_IF_ERROR(step.regex->findAll(text, *scratch_, matches));
-        for (size_t i = matches.size(); i-- > 0;)
+        for (size_t i = matches.size(); i-- > 0 && text.size() <= longest;)
           text.replace(matches[i].begin, matches[i].end - matches[i].begin,
                        what.content);
       } else {
-        replaceAll(text, what.text, what.content);
+        replaceAll(text, what.text, what.content, longest);
       }
       break;
     case Kind::Metaspace:
@@ -118,6 +124,10 @@ Result<DecodedTexts::Text> DecodedTexts::read(const std::string &spelling,
       strip(text, what);
       break;
     }
+    if (text.size() > longest)
+      return Status::unsupported(
+          "decoder: the " + std::to_string(spelling.size()) +
+          " bytes of a token become more than " + std::to_string(longest));
   }
   if (joinWithSpaces_ && !first)
     out.bytes.insert(0, " ");

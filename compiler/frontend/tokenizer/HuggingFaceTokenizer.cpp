@@ -70,6 +70,9 @@ public:
         return root.unsupported("version " + quoteName(version));
     }
     INGOT_ASSIGN_OR_RETURN(ComponentReader model, root.object("model"));
+    idLimit_ = idLimitOf(
+        (model.has("vocab") ? model.at("vocab").size() : 0) +
+        (root.has("added_tokens") ? root.at("added_tokens").size() : 0));
     INGOT_RETURN_IF_ERROR(readModel(model));
     INGOT_RETURN_IF_ERROR(readAddedTokens(root));
     INGOT_RETURN_IF_ERROR(readComponents(root));
@@ -82,9 +85,9 @@ public:
 private:
   Result<int32_t> tokenId(const ComponentReader &where, const Json &value,
                           const std::string &what) const {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() >= MaxVocabSize)
+    if (!value.is_number_unsigned() || value.get<uint64_t>() >= idLimit_)
       return where.invalid(what + ": expected an id from 0 to " +
-                           std::to_string(MaxVocabSize - 1) + ", found " +
+                           std::to_string(idLimit_ - 1) + ", found " +
                            jsonForMessage(value));
     return value.get<int32_t>();
   }
@@ -373,6 +376,7 @@ private:
   }
 
   TokenizerSpec spec_;
+  size_t idLimit_ = 0;
   std::unordered_map<std::string, int32_t> idOf_;
 };
 

@@ -9,9 +9,9 @@
 #include "compiler/frontend/tokenizer/TrieBuilder.h"
 #include "runtime/text/Utf8.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace ingot {
 namespace {
@@ -109,10 +109,11 @@ readPrecompiledCharsmap(std::string_view blob,
       step.texts.push_back(it->first);
     entries.emplace_back(key, it->second);
   };
-  for (const std::string &text : kept)
+  const std::set<std::string> isKept(kept.begin(), kept.end());
+  for (const std::string &text : isKept)
     keys[text] = 0;
   for (const auto &[key, offset] : keys) {
-    if (std::find(kept.begin(), kept.end(), key) != kept.end()) {
+    if (isKept.contains(key)) {
       add(key, key);
       continue;
     }

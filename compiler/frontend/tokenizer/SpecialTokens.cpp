@@ -80,12 +80,15 @@ Status SpecialTokenReader::readAddedTokens(const Text &tokenizerConfig) {
     return Status::ok();
   INGOT_ASSIGN_OR_RETURN(ComponentReader all,
                          root.object("added_tokens_decoder"));
+  const size_t idLimit =
+      idLimitOf(spec_.tokens.size() + root.at("added_tokens_decoder").size());
   for (const auto &[key, value] : root.at("added_tokens_decoder").items()) {
     uint32_t id = 0;
     auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() ||
-        id >= MaxVocabSize)
-      return all.invalid(quoteName(key) + ": expected an id");
+        id >= idLimit)
+      return all.invalid(quoteName(key) + ": expected an id from 0 to " +
+                         std::to_string(idLimit - 1));
     INGOT_ASSIGN_OR_RETURN(
         ComponentReader token,
         ComponentReader::create(value, all.path() + "." + key));

@@ -8,6 +8,7 @@
 #include "runtime/text/Normalizer.h"
 #include "runtime/text/PreTokenizer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -96,6 +97,11 @@ struct TokenizerSpec {
 
 // The space mark of SentencePiece vocabularies, U+2581.
 inline constexpr const char *SpaceMark = "\xE2\x96\x81";
+
+// Ids may leave gaps, but a few tokens do not make a vocabulary of millions.
+inline size_t idLimitOf(size_t numTokens) {
+  return std::min<size_t>(MaxVocabSize, 65536 + 16 * numTokens);
+}
 
 // Trying all cuts of a token is quadratic: longer ones are not tried.
 inline constexpr size_t LongestMergedToken = 4096;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string>
 #include <sys/syscall.h>
@@ -43,6 +45,13 @@ void pinThisThread(int processor) {
   CPU_FREE(mask);
 }
 
+// For who looks at the process from outside.
+void nameThisThread(std::int32_t worker) {
+  char name[16]; // as much as the system keeps
+  std::snprintf(name, sizeof name, "ingot-worker-%d", int(worker));
+  (void)::pthread_setname_np(::pthread_self(), name);
+}
+
 bool isOpen(std::uint64_t state) { return (state >> 32) & 1; }
 std::int32_t nextItem(std::uint64_t state) {
   return std::int32_t(std::uint32_t(state));
@@ -69,6 +78,7 @@ WorkerPool::create(const PoolOptions &options) {
               ? -1
               : options.pinTo[std::size_t(worker - 1) % options.pinTo.size()];
       pool->threads_.emplace_back([self = pool.get(), worker, processor] {
+        nameThisThread(worker);
         if (processor >= 0)
           pinThisThread(processor);
         self->workerLoop(worker);

@@ -1,12 +1,13 @@
 // How fast a tokenizer encodes: each file whole, several times, in one thread;
 // prints the best time of the processor in seconds and the number of ids, one line a file.
 //
-//   TokenizeBench FOLDER|tokenizer.json FILE...
+//   TokenizeBench ROUNDS FOLDER|tokenizer.json FILE...
 #include "compiler/frontend/tokenizer/TokenizerBuilder.h"
 #include "runtime/text/Tokenizer.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -21,9 +22,10 @@ static double processorSeconds() {
 
 int main(int argc, char **argv) {
   using namespace ingot;
-  if (argc < 3) {
+  const int rounds = argc < 4 ? 0 : std::atoi(argv[1]);
+  if (rounds < 1) {
     std::fprintf(stderr,
-                 "usage: TokenizeBench FOLDER|tokenizer.json FILE...\n");
+                 "usage: TokenizeBench ROUNDS FOLDER|tokenizer.json FILE...\n");
     return 1;
   }
   auto read = [](const char *path) {
@@ -32,10 +34,10 @@ int main(int argc, char **argv) {
   };
   std::string json;
   Result<std::vector<uint8_t>> tables = Status::ok();
-  if (std::filesystem::is_directory(argv[1])) {
-    tables = buildTokenizerFromFolder(argv[1]);
+  if (std::filesystem::is_directory(argv[2])) {
+    tables = buildTokenizerFromFolder(argv[2]);
   } else {
-    json = read(argv[1]);
+    json = read(argv[2]);
     HuggingFaceTokenizer description;
     description.tokenizerJson = json;
     tables = buildTokenizer(description);
@@ -51,11 +53,11 @@ int main(int argc, char **argv) {
   }
   EncodeOptions options;
   options.addSpecialTokens = false;
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     std::string text = read(argv[i]);
     double best = 1e9;
     size_t numIds = 0;
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       double start = processorSeconds();
       auto ids = tokenizer->encode(text, options);
       double took = processorSeconds() - start;

@@ -3,11 +3,11 @@
 one thread each, side by side; says by how much Ingot is the faster one and
 whether the ids are as many. Needs the PyPI package `tokenizers`.
 
-usage: against_huggingface.py BENCH [NAME|NAME=FOLDER|NAME=tokenizer.json...]
+usage: against_huggingface.py [--rounds N] BENCH [NAME|NAME=FOLDER|NAME=tokenizer.json...]
 
 BENCH is the program TokenizeBench of a release build. A bare NAME is a tokenizer of
 test/compiler/frontend/tokenizer/Tokenizers.json; nothing given means all of them. The
-texts are the megabytes of texts.py beside it. Every figure is the best of five runs,
+texts are the megabytes of texts.py beside it. Every figure is the best of N runs (5),
 in time of the processor, so that other work on the machine counts little;
 for the library, of its `encode` and of its `encode_batch_fast`, which keeps no
 offsets. Exit code 1: somewhere slower, or other ids.
@@ -28,7 +28,11 @@ import texts  # noqa: E402
 
 
 def main():
-    bench, arguments = sys.argv[1], sys.argv[2:]
+    arguments = sys.argv[1:]
+    rounds = 5
+    if arguments[0] == "--rounds":
+        rounds, arguments = int(arguments[1]), arguments[2:]
+    bench, arguments = arguments[0], arguments[1:]
     own = os.path.join(HERE, "../../compiler/frontend/tokenizer/Tokenizers.json")
     slower = False
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +51,7 @@ def main():
             sources.append((name, path))
         print(f"{'tokenizer':22}{'text':9}{'HF MB/s':>9}{'Ingot MB/s':>12}{'ratio':>7}")
         for name, path in sources:
-            lines = subprocess.run([bench, path, *files], check=True, capture_output=True,
+            lines = subprocess.run([bench, str(rounds), path, *files], check=True, capture_output=True,
                                    text=True).stdout.split("\n")
             is_folder = os.path.isdir(path)
             library = texts.load(os.path.join(path, "tokenizer.json") if is_folder else path)
@@ -58,7 +62,7 @@ def main():
                     lambda: library.encode(content, add_special_tokens=False),
                     lambda: library.encode_batch_fast([content], add_special_tokens=False)[0],
                 ):
-                    for _ in range(5):
+                    for _ in range(rounds):
                         start = time.process_time()
                         count = len(encode())
                         best = min(best, time.process_time() - start)

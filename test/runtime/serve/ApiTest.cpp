@@ -283,6 +283,28 @@ TEST(ApiTest, promptsThatDoNotFit) {
               400);
 }
 
+// A prompt that a template has rendered has its BOS already: it is answered as
+// it is, and the log says what the client may not have meant.
+TEST(ApiTest, aSecondBosIsNoted) {
+  RunningServer server;
+  std::size_t asked = 0;
+  for (auto [prompt, isTwice] : {std::pair{R"("<eos>hi")", true},
+                                 {R"("hi<eos>")", false},
+                                 {R"("hi")", false},
+                                 {R"([259, 259, 104])", false}}) {
+    EXPECT_EQ(server
+                  .post("/v1/completions",
+                        std::string("{\"prompt\": ") + prompt + "}")
+                  .status,
+              200);
+    ++asked;
+    ASSERT_TRUE(eventually([&] { return server.records().size() == asked; }));
+    std::string note = server.records().back().note;
+    EXPECT_EQ(note.find("prompt begins with the model's BOS") == 0, isTwice)
+        << prompt << ": " << note;
+  }
+}
+
 // What lm-eval sends: the prompt's log-probabilities and no output.
 TEST(ApiTest, echoAndLogprobs) {
   RunningServer server;
@@ -321,6 +343,56 @@ TEST(ApiTest, echoAndLogprobs) {
       "bytes": [97], "top_logprobs": [
         {"token": "a", "logprob": -0.5, "bytes": [97]},
         {"token": "B", "logprob": -1.5, "bytes": [66]}]}], "refusal": null})"));
+}
+
+// The token that ends a text has no text, and stands in the log-probabilities
+// of completions: whoever asks for one token is told of one.
+TEST(ApiTest, theEndingTokenIsScored) {
+  RunningServer server;
+  for (const char *stream : {"false", "true"}) {
+    TestResponse response = server.post(
+        "/v1/completions",
+        std::string(R"({"prompt": "y", "stop_token_ids": [99], "logprobs": 1,
+                        "echo": true, "stream": )") +
+            stream + "}");
+    ASSERT_EQ(response.status, 200) << response.body;
+    std::string text;
+    Json tokens = Json::array(), logprobs = Json::array(),
+         offsets = Json::array();
+    auto take = [&](const Json &choice) {
+      text += choice["text"].get<std::string>();
+      if (choice["logprobs"].is_null())
+        return;
+      for (const Json &token : choice["logprobs"]["tokens"])
+        tokens.push_back(token);
+      for (const Json &logprob : choice["logprobs"]["token_logprobs"])
+        logprobs.push_back(logprob);
+      for (const Json &offset : choice["logprobs"]["text_offset"])
+        offsets.push_back(offset);
+    };
+    if (*stream == 'f') {
+      take(response.json()["choices"][0]);
+      EXPECT_EQ(response.json()["usage"]["completion_tokens"], 2);
+    } else {
+      for (const std::string &event : response.events())
+        if (event != "[DONE]")
+          take(Json::parse(event)["choices"][0]);
+    }
+    EXPECT_EQ(text, "yab");
+    EXPECT_EQ(tokens, Json::parse(R"(["<eos>", "y", "a", "b", "c"])"));
+    EXPECT_EQ(logprobs, Json::parse("[null, -0.5, -0.5, -0.5, -0.5]"));
+    EXPECT_EQ(offsets, Json::parse("[0, 0, 1, 2, 3]"));
+  }
+  // Nothing of a stop string, and nothing in a chat.
+  Json stopped = server
+                     .complete(", \"stop\": \"bc\", \"logprobs\": 0, "
+                               "\"stop_token_ids\": [101]")
+                     .json()["choices"][0];
+  EXPECT_EQ(stopped["logprobs"]["tokens"], Json::parse(R"(["a"])"));
+  Json chat = server.chat(", \"stop_token_ids\": [98], \"logprobs\": true")
+                  .json()["choices"][0];
+  EXPECT_EQ(chat["message"]["content"], "a");
+  EXPECT_EQ(chat["logprobs"]["content"].size(), 1u);
 }
 
 // The exact order of a stream: role, pieces, reason, usage where asked for,

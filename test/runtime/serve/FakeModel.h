@@ -6,10 +6,12 @@
 #include "runtime/serve/ServedModel.h"
 #include "test/runtime/text/TextTables.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,7 +61,7 @@ public:
     nextId_ += 256;
     ++state_->submitted;
     for (std::int32_t copy = 0; copy < request.copies; ++copy)
-      active_.push_back({id, copy, request, onFinish, {}, false});
+      active_.push_back({id, copy, request, onFinish, {}, false, {}});
     state_->active = int(active_.size());
     return id;
   }
@@ -109,6 +111,7 @@ private:
     EngineCore::OnFinish onFinish;
     std::vector<std::int32_t> tokens;
     bool isScored = false;
+    std::optional<Choice> ending;
   };
   using Iterator = std::list<Active>::iterator;
 
@@ -123,6 +126,7 @@ private:
     outcome.reason = reason;
     outcome.promptTokens = std::int32_t(done.request.prompt.size());
     outcome.tokens = std::move(done.tokens);
+    outcome.ending = std::move(done.ending);
     done.onFinish(outcome);
   }
 
@@ -149,6 +153,11 @@ private:
     if (std::int64_t(each->tokens.size()) >= most)
       return finish(each, FinishReason::Length);
     auto token = std::int32_t('a' + each->tokens.size() % 26);
+    if (std::find(request.stopIds.begin(), request.stopIds.end(), token) !=
+        request.stopIds.end()) {
+      each->ending = choiceOf(token, request.sampling.logprobs);
+      return finish(each, FinishReason::Stop);
+    }
     each->tokens.push_back(token);
     if (!request.onToken(each->copy,
                          choiceOf(token, request.sampling.logprobs)))

@@ -49,6 +49,7 @@ TEST(RequestLogTest, linesCannotBeForged) {
   record.method = "POST";
   record.path = "/v1/x\n2026 200";
   record.user = "a b\" status=200\x1b[0m";
+  record.note = "a\nb";
   record.status = 400;
   std::string line = logLine(record);
   EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -56,6 +57,8 @@ TEST(RequestLogTest, linesCannotBeForged) {
   EXPECT_THAT(line, HasSubstr("user=\"a b\\\" status=200\\u001b[0m\""));
   auto json = nlohmann::json::parse(logJson(record));
   EXPECT_EQ(json["user"], record.user);
+  EXPECT_EQ(json["note"], record.note);
+  EXPECT_THAT(line, HasSubstr("note=\"a\\nb\""));
   EXPECT_FALSE(json.contains("prompt_tokens"));
 }
 

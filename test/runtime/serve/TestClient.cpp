@@ -50,6 +50,12 @@ void TestClient::close() {
   socket_ = -1;
 }
 
+void TestClient::abort() {
+  linger hard{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+  ::shutdown(socket_, SHUT_RDWR);
+}
+
 void TestClient::halfClose() { ::shutdown(socket_, SHUT_WR); }
 
 bool TestClient::send(std::string_view bytes) {

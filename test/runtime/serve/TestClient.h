@@ -34,6 +34,8 @@ public:
   std::string receiveUntil(std::string_view text);
   bool isClosedByPeer(); // waits for it
   void close();
+  void abort(); // ends both ways at once; a thread that sends is woken
+  void clear() { buffer_.clear(); }
   void halfClose();
 
   static std::string post(const std::string &path, const std::string &body,

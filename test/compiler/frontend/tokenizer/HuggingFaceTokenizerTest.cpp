@@ -133,6 +133,52 @@ TEST(HuggingFaceTokenizer, ByteFallback) {
   EXPECT_EQ(tokenizer.decode({1, 9 + 0xC3, 9 + 0xA9, 9 + 0x0A}), "a\xC3\xA9\n");
 }
 
+// A small file that asks for much: refused by name, before the memory is taken.
+TEST(HuggingFaceTokenizer, HostileGrowth) {
+  const json small = smallByteLevelJson();
+  auto sequence = [](const char *key, json step, size_t count) {
+    return json{{"type", "Sequence"}, {key, std::vector<json>(count, step)}};
+  };
+  const json replace = {{"type", "Replace"},
+                        {"pattern", {{"String", "a"}}},
+                        {"content", std::string(60000, 'a')}};
+  auto refusesText = [](const json &description, std::string_view text) {
+    OpenTokenizer tokenizer = open(build(description));
+    ASSERT_TRUE(tokenizer.tokenizer);
+    auto ids = tokenizer->encode(text);
+    ASSERT_FALSE(ids.isOk());
+    EXPECT_NE(ids.status().message().find("become more than"),
+              std::string::npos)
+        << ids.status().message();
+    EXPECT_TRUE(tokenizer->encode("he").isOk());
+  };
+  json description = small;
+  description["normalizer"] = sequence("normalizers", replace, 3);
+  refusesText(description, "aaaa");
+  description["normalizer"]["normalizers"][0]["pattern"] = {{"Regex", "a"}};
+  refusesText(description, "aaaa");
+  // Each of these doubles what is not ASCII.
+  description = small;
+  json bytes = small["pre_tokenizer"];
+  bytes["use_regex"] = false;
+  description["pre_tokenizer"] = sequence("pretokenizers", bytes, 40);
+  refusesText(description, "\xC3\xA9");
+  description = small;
+  description["normalizer"] =
+      sequence("normalizers", {{"type", "ByteLevel"}}, 40);
+  refusesText(description, "\xC3\xA9");
+
+  description = small;
+  description["decoder"] = sequence("decoders", replace, 3);
+  expectFailure(description, {"decoder", "become more than"});
+  description = small;
+  description["model"]["vocab"]["hey"] = 3000000;
+  expectFailure(description, {"\"hey\"", "expected an id from 0 to"});
+  description = small;
+  description["added_tokens"][0]["id"] = 3000000;
+  expectFailure(description, {"added_tokens[0]", "expected an id from 0 to"});
+}
+
 // Anything that is not known is refused under its path.
 TEST(HuggingFaceTokenizer, UnsupportedIsNamed) {
   auto with = [](const char *key, json value) {

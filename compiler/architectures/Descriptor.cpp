@@ -308,7 +308,7 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
                     "learnedPositions", "norm", "norms", "parallel", "qkNorm",
                     "mlp", "slidingWindow", "windowPattern", "kvHeads",
                     "ffnMultiple", "embeddingScale", "attentionScale",
-                    "biases"}))
+                    "activation", "biases"}))
     return;
   std::string layout = text(value, "rotaryLayout", "block");
   if (layout != "half" && layout != "interleaved" && layout != "none")
@@ -360,6 +360,11 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   block.scalesEmbedding =
       choice(value, "embeddingScale", "block", {"none", "rootOfHidden"}) == 1;
   block.attentionScale = number(value, "attentionScale", "block");
+  if (value.contains("activation")) {
+    const std::vector<std::string> names = {"silu", "gelu", "gelu_pytorch_tanh",
+                                            "relu"};
+    block.activation = names[choice(value, "activation", "block", names)];
+  }
   if (!value.contains("biases") ||
       !checkObject(value["biases"], "block.biases", projections))
     return fail("block: key \"biases\" is missing or wrong");

@@ -78,6 +78,7 @@ struct BlockDescriptor {
   std::int64_t kvHeads = 0;               // 0: a field says, or as heads
   std::int64_t ffnMultiple = 0;           // of the hidden size; 0: a field says
   bool scalesEmbedding = false;           // by the root of the hidden size
+  std::string activation;                 // where no key states it
   double attentionScale = 0.0;            // 0: a field says, or by head size
   std::map<std::string, BiasRule> biases; // of q k v o gate up down
 };

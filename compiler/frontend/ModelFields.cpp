@@ -195,11 +195,14 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
   spec.logitSoftcap = fields.number("logitSoftcap", 0.0, 1e9).value_or(0.0);
 
   Activation activation = Activation::Silu;
-  if (auto name = fields.text("activation");
-      name && !readActivation(*name, activation))
-    fields.problems().add("unsupported activations",
-                          quoteName(*name) + " in " +
-                              quoteName(fields.keyOf("activation")));
+  if (auto name = fields.text("activation")) {
+    if (!readActivation(*name, activation))
+      fields.problems().add("unsupported activations",
+                            quoteName(*name) + " in " +
+                                quoteName(fields.keyOf("activation")));
+  } else if (!block.activation.empty()) {
+    readActivation(block.activation, activation);
+  }
   RotaryFields rotary = readRotaryFields(fields, block, spec.contextLength);
   auto headDim = fields.integer("headDim", 1, maxHeadDim);
   auto valueHeadDim = fields.integer("valueHeadDim", 1, maxHeadDim);

@@ -43,8 +43,7 @@ Slice sliceOf(lm::RopeCacheWriteOp write) {
     Value value = open.pop_back_val();
     Operation *maker = value.getDefiningOp();
     // Quantised rows are named after what they were made of.
-    if (!maker ||
-        (layerOf(maker) != layer && !isa<lm::QuantizeOp>(maker))) {
+    if (!maker || (layerOf(maker) != layer && !isa<lm::QuantizeOp>(maker))) {
       slice.streams.insert(value);
       continue;
     }

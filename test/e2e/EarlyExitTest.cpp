@@ -14,6 +14,7 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <string_view>
 
 using namespace ingot;
 using namespace ingot::test;
@@ -245,7 +246,9 @@ TEST_P(EarlyExitTest, takenExitsKeepToThemselves) {
         ASSERT_TRUE(engine);
       }
       EXPECT_EQ(runAll(*engine, requests()), alone);
-      if (sequences == 4 && speculation == Speculation::None)
+      // A window frees the blocks behind it, so that nobody has to yield.
+      if (sequences == 4 && speculation == Speculation::None &&
+          std::string_view(GetParam().model) != "tiny-mistral")
         EXPECT_GT(engine->metrics().preemptions, 0u);
     }
 }

@@ -251,6 +251,8 @@ TEST_P(ServingExactnessTest, speculating) {
     options.sequences = 8;
     auto roomy = open(options, 8);
     ASSERT_TRUE(roomy);
+    if (speculation == Speculation::Draft && !roomy->tokenizer())
+      continue; // refused: nothing says that the two have the same tokens
     options.speculation = speculation;
     if (speculation == Speculation::Draft)
       options.draft = compiledModel(GetParam(), "int4");

@@ -42,6 +42,7 @@ def convert(name):
 
         def set_vocab(self):
             self._set_vocab_none()
+            self.gguf_writer.add_vocab_size(hparams["vocab_size"])
 
         def modify_tensors(self, data_torch, name, bid):
             # Gemma's own step reads the tokenizer to cut the embedding.

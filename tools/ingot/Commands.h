@@ -26,6 +26,9 @@ enum ExitCode {
 };
 int exitCode(const Status &status);
 
+// What "ngram" and "exit:N" ask of an engine; anything else is an error.
+Status readSpeculation(const std::string &text, EngineOptions &options);
+
 struct SpeculationFlags {
   std::string draft;     // path of a model that drafts
   std::string speculate; // "ngram", "exit:N", or empty

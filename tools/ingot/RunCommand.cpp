@@ -17,26 +17,33 @@
 
 namespace ingot::cli {
 
+Status readSpeculation(const std::string &text, EngineOptions &options) {
+  if (text == "ngram") {
+    options.speculation = Speculation::Ngram;
+    return Status::ok();
+  }
+  constexpr std::string_view prefix = "exit:";
+  const char *end = text.data() + text.size();
+  if (text.rfind(prefix, 0) == 0) {
+    auto [stop, error] =
+        std::from_chars(text.data() + prefix.size(), end, options.exitLayers);
+    if (error == std::errc() && stop == end && options.exitLayers >= 1) {
+      options.speculation = Speculation::Exit;
+      return Status::ok();
+    }
+  }
+  return Status::invalid("\"" + text +
+                         "\": expected ngram, or exit:N with a number of "
+                         "layers");
+}
+
 Status SpeculationFlags::apply(EngineOptions &options) const {
   if (draftTokens && draft.empty() && speculate.empty())
     return Status::invalid("--draft-tokens needs --draft or --speculate");
   if (!draft.empty())
     options.speculation = Speculation::Draft;
-  else if (speculate == "ngram")
-    options.speculation = Speculation::Ngram;
-  else if (!speculate.empty()) {
-    constexpr std::string_view prefix = "exit:";
-    std::string_view number = speculate;
-    number.remove_prefix(std::min(prefix.size(), number.size()));
-    auto [end, error] = std::from_chars(
-        number.data(), number.data() + number.size(), options.exitLayers);
-    if (speculate.rfind(prefix, 0) != 0 || error != std::errc() ||
-        end != number.data() + number.size() || options.exitLayers < 1)
-      return Status::invalid(
-          "--speculate " + speculate +
-          ": expected ngram, or exit:N with a number of layers");
-    options.speculation = Speculation::Exit;
-  }
+  else if (!speculate.empty())
+    INGOT_RETURN_IF_ERROR(readSpeculation(speculate, options));
   options.draft = draft;
   options.draftTokens = draftTokens.value_or(options.draftTokens);
   return Status::ok();

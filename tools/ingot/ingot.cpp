@@ -85,6 +85,10 @@ void addSpeculation(CLI::App *app, SpeculationFlags &flags) {
   app->add_option("--speculate", flags.speculate,
                   "ngram: guess that the text repeats itself; exit:N: guess "
                   "by the model's own first N layers")
+      ->check([](const std::string &text) {
+        EngineOptions ignored;
+        return readSpeculation(text, ignored).message();
+      })
       ->excludes(draft)
       ->group(group);
   app->add_option("--draft-tokens", flags.draftTokens,

@@ -201,7 +201,9 @@ Result<ModelSpec> importGguf(const std::string &path,
     else if (!bos.empty())
       spec.bosId = bos[0];
   }
-  if (file.find("tokenizer.ggml.model"))
+  // "none" is what a converter writes for a model of token ids alone.
+  const GgufValue *tokenizer = file.find("tokenizer.ggml.model");
+  if (tokenizer && tokenizer->asString() != "none")
     spec.tokenizer = {TokenizerLocation::Kind::Gguf, path, ""};
   spec.licence = joinLines(fields, {"licence", "licenceName", "licenceLink"});
   spec.modelCard = joinLines(fields, {"modelCard"});

@@ -132,9 +132,10 @@ TEST(PackWeightsTest, RoundsToNearest) {
       EXPECT_LE(relative, bound) << "code " << static_cast<int>(encoding.code)
                                  << " group " << encoding.group;
       // Padding rows and columns stand for zero.
-      if (encoding.code == WeightCode::I8)
+      if (encoding.code == WeightCode::I8) {
         for (std::uint64_t k = columns; k < packed.layout.paddedColumns; ++k)
           EXPECT_EQ(packed.bytes[k / 4 * 64 + k % 4], 128);
+      }
     }
 }
 
@@ -476,9 +477,10 @@ TEST(PackWeightsTest, RefusesWhatIsNotFinite) {
       "tensor \"w\" row 0 column 0: expected a finite scale of the block");
   const std::vector<std::uint8_t> huge = bytesOf(std::vector<float>(32, 1e30f));
   for (const WeightEncoding &encoding : kEncodings)
-    if (encoding.code != WeightCode::F32 && encoding.code != WeightCode::BF16)
+    if (encoding.code != WeightCode::F32 && encoding.code != WeightCode::BF16) {
       EXPECT_FALSE(pack(encoding, {{"w", StoredForm::F32, huge, 1, 32, 0}})
                        .status.isOk());
+    }
 }
 
 TEST(PackWeightsTest, RefusesSizesThatDisagree) {

@@ -31,9 +31,9 @@ lm.weight @embed [128, 64] encoding <f16> layout r16 parts [#lm.part<source = @s
 lm.weight @layer.0.q [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src1, name = "q", offset = 8, size = 4352, stored = q8_0, rows = 64, columns = 64, permute = 4>]
 // CHECK: lm.weight @layer.0.qkv [128, 64] encoding <i4, group = 64> layout r16 method "rtn" parts [#lm.part<{{.*}}>, #lm.part<{{.*}}>]
 lm.weight @layer.0.qkv [128, 64] encoding <i4, group = 64> layout r16 method "rtn" parts [#lm.part<source = @src1, name = "q", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>, #lm.part<source = @src1, name = "kv", offset = 0, size = 2560, stored = q4_1, rows = 64, columns = 64>]
-// CHECK: lm.weight @minimum [32, 64] encoding <i4, group = 32, minimum> layout r16 parts
 // CHECK: lm.weight @codes [32, 64] encoding <i4, group = 32> layout r16 method "rtn" parts [#lm.part<{{.*}}, stored = codes, rows = 32, columns = 64, details = {adapters = [{{.*}}rank = 2 : i64, scale = 5.000000e-01 : f32{{.*}}], codes = {bits = 4 : i64, {{.*}}}}>]
 lm.weight @codes [32, 64] encoding <i4, group = 32> layout r16 method "rtn" parts [#lm.part<source = @src1, name = "t", offset = 0, size = 1024, stored = codes, rows = 32, columns = 64, details = {adapters = [{a = {name = "a", offset = 0 : i64, size = 512 : i64, source = @src1, type = "f32"}, b = {name = "b", offset = 512 : i64, size = 256 : i64, source = @src1, type = "f32"}, rank = 2 : i64, scale = 5.000000e-01 : f32, transposed = false}], codes = {bits = 4 : i64, group = 32 : i64, packing = "gptq", row_group = 1 : i64, scales = {name = "s", offset = 1024 : i64, size = 128 : i64, source = @src1, type = "f16"}, zero_bias = 1 : i64}}>]
+// CHECK: lm.weight @minimum [32, 64] encoding <i4, group = 32, minimum> layout r16 parts
 lm.weight @minimum [32, 64] encoding <i4, group = 32, minimum> layout r16 parts [#lm.part<source = @src1, name = "m", offset = 0, size = 1280, stored = q4_1, rows = 32, columns = 64>]
 // A vector of a file, and one that is written out.
 // CHECK: lm.weight @norm [64] encoding <f32> layout row parts

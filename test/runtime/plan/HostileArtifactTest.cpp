@@ -54,6 +54,9 @@ TinyArtifact withExit() {
   exit->head = std::make_unique<fbs::ProgramSegmentT>(*late);
   exit->fill = std::make_unique<fbs::ProgramSegmentT>();
   exit->fill->name = "fill";
+  for (const auto &launch : launches)
+    if (launch->name == "layer.0.rope_cache_write")
+      exit->fill->launches.push_back(std::make_unique<fbs::LaunchT>(*launch));
   target.segments.push_back(std::move(late));
   target.exits.push_back(std::move(exit));
   return tiny;

@@ -1,4 +1,4 @@
-"""A family that Ingot does not know: tiny-llama under other names throughout."""
+"""A family that Ingot does not know: a small llama under other names throughout."""
 import json
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ import sys
 source, scratch = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 shutil.rmtree(scratch, ignore_errors=True)
 acme = scratch / "acme"
-shutil.copytree(source / "test/models/tiny-llama", acme)
+shutil.copytree(source / "test/models/draft", acme)
 
 KEYS = {"hidden_size": "width", "num_hidden_layers": "depth"}
 TENSORS = {"model.layers.": "acme.blocks.", "model.embed_tokens": "acme.words"}
@@ -69,7 +69,7 @@ assert len(made) > 0
 # One's own descriptor of a built-in family comes before it.
 own = json.loads((source / "compiler/architectures/llama.json").read_text())
 del own["huggingface"]["config"]["hidden_act"]
-compile(2, ["unknown config.json keys: \"hidden_act\""], source / "test/models/tiny-llama",
+compile(2, ["unknown config keys: \"hidden_act\""], source / "test/models/tiny-llama",
         "--descriptor", write("own.json", own))
 
 # A wrong descriptor: where and what.
@@ -101,7 +101,7 @@ header = json.dumps(names).encode()
 body = (acme / "model.safetensors").read_bytes()
 size, = struct.unpack("<Q", body[:8])
 (acme / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + body[8 + size:])
-compile(2, ["unknown config.json keys: \"ear_count\", \"nose_length\"",
+compile(2, ["unknown config keys: \"ear_count\", \"nose_length\"",
             "unknown tensors: \"acme.letters.weight\" [",
             "missing tensors: \"acme.words.weight\"",
             "wrong shapes: \"acme.blocks.0.mlp.gate_proj.weight\" expected ["], acme,

@@ -62,6 +62,8 @@ run(1, "--keep-special", "tokenize", good, "--keep-special")
 run(1, "--chat", "run", good, "--system", "be brief")
 run(1, "--exit-threshold", "run", good, *greedy, "--exit-threshold", "2")
 run(1, "--bogus", "compile", tiny, "--bogus")
+for speculate in ("exit", "exit:", "exit:0", "exit:2x", "exit:-1", "ngrams"):
+    run(1, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
 
 # 2: an input is missing or broken. A damaged artifact is refused wherever it is
 # damaged; where only the weights are, --verify finds it.
@@ -70,8 +72,6 @@ for command in (["run", missing, "-p", "a"], ["inspect", missing], ["bench", mis
                 ["eval", missing, "--text", held_out], ["tokenize", missing],
                 ["render", missing, hello], ["compile", missing, "-o", good + "2"]):
     run(2, missing, *command)
-for speculate in ("exit", "exit:", "exit:0", "exit:2x", "exit:-1", "ngrams"):
-    run(2, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
 run(2, "has none; compile it with --exits", "run", good, *greedy, "--speculate", "exit:1")
 run(3, "has no early exits", "run", good, *greedy, "--exit-threshold", "0.5")
 whole = pathlib.Path(good).read_bytes()

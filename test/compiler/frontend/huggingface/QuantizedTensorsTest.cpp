@@ -175,8 +175,9 @@ TEST_P(QuantizedCase, HasItsNativeEncoding) {
                                                            : 0.5 / 127 * 1.01;
   EXPECT_LE(statistics.error.largest, bound);
   if (conversion == WeightConversion::KeepCodes && !encoding.minimum &&
-      one["round"] == "f16")
+      one["round"] == "f16") {
     EXPECT_EQ(statistics.error.error, 0.0);
+  }
 }
 
 TEST(QuantizedTensors, Notes) {

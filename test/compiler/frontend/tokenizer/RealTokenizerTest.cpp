@@ -182,6 +182,55 @@ TEST(RealTokenizerTraps, QwenSplits) {
   EXPECT_EQ(qwen->eosId(), 151645);
 }
 
+// Where the space before a text comes from is the file's own word: a normalizer
+// that prepends one, before special tokens are looked for or after, or a
+// Metaspace step whose scheme is "always", "first" or "never". The ids are those
+// of Hugging Face's tokenizers 0.23 (without the three merges of blanks, which
+// it refuses).
+TEST(RealTokenizerTraps, SpaceAfterSpecialTokens) {
+  INGOT_NEED_SHARED("tokenizers/llama2");
+  const char *texts[] = {"<s>G", "<s> G", "a<s>G", "a<s> b</s>c"};
+  struct {
+    const char *scheme;
+    Ids ids[4];
+  } cases[] = {
+      {"normalized",
+       {{1, 29954},
+        {1, 402},
+        {263, 29966, 29879, 29958, 29954},
+        {263, 29966, 29879, 29958, 289, 829, 29879, 29958, 29883}}},
+      {"raw",
+       {{1, 402},
+        {1, 29871, 402},
+        {263, 1, 402},
+        {263, 1, 29871, 289, 2, 274}}},
+      {"always", {{1, 402}, {1, 402}, {263, 1, 402}, {263, 1, 289, 2, 274}}},
+      {"first",
+       {{1, 29954}, {1, 402}, {263, 1, 29954}, {263, 1, 289, 2, 29883}}},
+      {"never",
+       {{1, 29954}, {1, 402}, {29874, 1, 29954}, {29874, 1, 289, 2, 29883}}},
+  };
+  for (const auto &each : cases) {
+    auto description = nlohmann::json::parse(
+        readFile(sharedPath("tokenizers/llama2/tokenizer.json")));
+    std::string scheme = each.scheme;
+    if (scheme != "normalized")
+      for (auto &added : description["added_tokens"])
+        added["normalized"] = false;
+    if (scheme != "normalized" && scheme != "raw") {
+      description["normalizer"] = nullptr;
+      description["pre_tokenizer"] = {{"type", "Metaspace"},
+                                      {"replacement", "\xE2\x96\x81"},
+                                      {"prepend_scheme", scheme},
+                                      {"split", false}};
+    }
+    OpenTokenizer tokenizer = open(build(description));
+    for (std::size_t i = 0; i < std::size(texts); ++i)
+      EXPECT_EQ(tokenizer.encode(texts[i]), each.ids[i])
+          << scheme << ": " << texts[i];
+  }
+}
+
 // User text that spells control tokens stays text, the template's own works.
 TEST(RealTokenizerTraps, UserTextFormsNoControlToken) {
   INGOT_NEED_SHARED("tokenizers");

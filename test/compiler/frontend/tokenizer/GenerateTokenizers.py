@@ -63,11 +63,24 @@ def train(model, trainer, normalizer=None, pre=None, decoder=None, post=None, ad
     return json.loads(tokenizer.to_str())
 
 
+# A model records this name: it has no folder, and training runs in one of its own.
+RULES_FILE = "normalizer-rules.tsv"
+
+
 def sentencepiece_model(**options):
     out = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(line for line in LINES if line.strip() and "\0" not in line), model_writer=out,
-        minloglevel=2, **({"hard_vocab_limit": False} if options["model_type"] == "unigram" else {}), **options)
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, RULES_FILE), "w") as f:
+            f.write(RULES)
+        os.chdir(folder)
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(line for line in LINES if line.strip() and "\0" not in line),
+                model_writer=out, minloglevel=2,
+                **({"hard_vocab_limit": False} if options["model_type"] == "unigram" else {}), **options)
+        finally:
+            os.chdir(before)
     return out.getvalue()
 
 
@@ -104,7 +117,7 @@ def make():
         [AddedToken("<one>", single_word=True), AddedToken("<mask>", lstrip=True, rstrip=True)])
     unigram = lambda **more: trainers.UnigramTrainer(
         vocab_size=350, show_progress=False, unk_token="<unk>", special_tokens=["<s>", "</s>", "<unk>"], **more)
-    rules = charsmap(sentencepiece_model(model_type="unigram", vocab_size=300, normalization_rule_tsv=rules_file()))
+    rules = charsmap(sentencepiece_model(model_type="unigram", vocab_size=300, normalization_rule_tsv=RULES_FILE))
     out["unigram-precompiled"] = train(
         models.Unigram(), unigram(),
         normalizers.Sequence([normalizers.Precompiled(rules), normalizers.Replace(Regex(" {2,}"), " ")]),
@@ -186,23 +199,16 @@ def make():
     return out
 
 
-def rules_file():
-    path = os.path.join(tempfile.gettempdir(), f"rules-{os.getpid()}.tsv")
-    with open(path, "w") as f:
-        f.write(RULES)
-    return path
-
-
 def make_sentencepiece():
     common = dict(vocab_size=600, bos_id=1, eos_id=2, unk_id=0)
     return {
-        "sp-unigram": sentencepiece_model(model_type="unigram", normalization_rule_tsv=rules_file(),
+        "sp-unigram": sentencepiece_model(model_type="unigram", normalization_rule_tsv=RULES_FILE,
                                           user_defined_symbols=["<tool>", "\u00e9t\u00e9"], **common),
         "sp-bpe-bytes": sentencepiece_model(model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
                                             remove_extra_whitespaces=False, user_defined_symbols=["<tool>"], **common),
         "sp-unigram-suffix": sentencepiece_model(model_type="unigram", treat_whitespace_as_suffix=True, byte_fallback=True,
                                                  normalization_rule_name="identity", **common),
-        "sp-bpe-bare": sentencepiece_model(model_type="bpe", add_dummy_prefix=False, normalization_rule_tsv=rules_file(), **common),
+        "sp-bpe-bare": sentencepiece_model(model_type="bpe", add_dummy_prefix=False, normalization_rule_tsv=RULES_FILE, **common),
     }
 
 

@@ -42,6 +42,7 @@ EngineCore::EngineCore(Executor &executor, KvCache &cache, CoreOptions options,
   capacity_.maxSequences = limits.maxSequences;
   capacity_.maxLogitRows = limits.maxLogitRows;
   capacity_.chunkTokens = options_.chunkTokens;
+  capacity_.mixedPromptTokens = options_.mixedPromptTokens;
   for (std::size_t g = 0; g < cache.numGroups(); ++g)
     capacity_.groups.push_back({cache.allocator(g).numBlocks(),
                                 cache.geometry(g).blockTokens,
@@ -464,19 +465,18 @@ void EngineCore::preempt(Request &request) {
   ++totals_.preemptions;
 }
 
-// What the next step's prompts may cost those that decode; 0: anything.
-std::int32_t EngineCore::promptRowsBesideDecoding() const {
-  std::int32_t most = options_.mixedPromptTokens;
+// What the next step's prompts may cost those that decode.
+std::optional<PromptBudget> EngineCore::promptsBesideDecoding() const {
   if (options_.stallFactor <= 0)
-    return most;
-  auto decodes = std::count_if(
-      requests_.begin(), requests_.end(), [](const auto &request) {
-        return request->isRunning &&
-               request->numComputed + 1 == std::int32_t(request->tokens.size());
-      });
-  std::int32_t rows =
-      stepCost_.promptRows(std::int32_t(decodes), options_.stallFactor);
-  return most > 0 ? std::min(most, rows) : rows;
+    return {};
+  StepWork decoding;
+  for (const auto &request : requests_)
+    if (request->isRunning &&
+        request->numComputed + 1 == std::int32_t(request->tokens.size())) {
+      ++decoding.rows;
+      decoding.positions += double(request->tokens.size());
+    }
+  return stepCost_.promptBudget(decoding, options_.stallFactor);
 }
 
 // Asks policy for a step, and preempts at its word until there is one.
@@ -510,7 +510,7 @@ Result<ScheduleResult> EngineCore::schedule() {
       state.rotaryLength = request->rotaryLength;
       states.push_back(state);
     }
-    capacity_.mixedPromptTokens = promptRowsBesideDecoding();
+    capacity_.mixedPromptBudget = promptsBesideDecoding();
     for (std::size_t g = 0; g < cache_.numGroups(); ++g)
       capacity_.groups[g].available = cache_.allocator(g).numAvailable();
     ScheduleResult scheduled =
@@ -630,13 +630,15 @@ Status EngineCore::step() {
   INGOT_ASSIGN_OR_RETURN(ScheduleResult scheduled, schedule());
   Status status = reserve(scheduled);
   auto launched = Request::Clock::now();
+  double attention = executor_.attentionSeconds();
   if (status.isOk())
     status = runStep(scheduled.plan);
   if (!status) {
     release(scheduled);
     return status;
   }
-  stepCost_.observe(scheduled.plan.numRows(), secondsSince(launched));
+  stepCost_.observe(workOf(scheduled.plan), secondsSince(launched),
+                    executor_.attentionSeconds() - attention);
   ++counters_.steps;
   latestPlan_ = scheduled.plan;
   commit(scheduled, start);

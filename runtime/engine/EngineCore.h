@@ -148,7 +148,7 @@ private:
   bool finishThoseWithoutTokens();
   void propose();
   Result<ScheduleResult> schedule();
-  std::int32_t promptRowsBesideDecoding() const;
+  std::optional<PromptBudget> promptsBesideDecoding() const;
   void preempt(Request &request);
   Status reserve(const ScheduleResult &scheduled);
   void release(const ScheduleResult &scheduled);

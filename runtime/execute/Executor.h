@@ -36,6 +36,10 @@ public:
   // Logits of plan.logitRows[row] of the latest step; valid until the next.
   virtual std::span<const float> logits(std::int32_t row) const = 0;
 
+  // Of all steps so far, the seconds that went into attention over the cache: the
+  // part of a step that grows with context. 0 where it is not told apart.
+  virtual double attentionSeconds() const { return 0; }
+
   // Profiling costs two clock reads a launch; off at first.
   virtual void setProfiling(bool enabled) = 0;
   virtual std::vector<LaunchProfile> profile() const = 0;

@@ -51,8 +51,11 @@ public:
     scheduleDecodes();
     scheduleDrafts();
     promptLeft_ = tokensLeft_;
-    if (capacity_.mixedPromptTokens > 0 && !order_.empty())
-      promptLeft_ = std::min(promptLeft_, capacity_.mixedPromptTokens);
+    if (!order_.empty()) {
+      if (capacity_.mixedPromptTokens > 0)
+        promptLeft_ = std::min(promptLeft_, capacity_.mixedPromptTokens);
+      budgetLeft_ = capacity_.mixedPromptBudget;
+    }
     schedulePrompts();
     if (result_.preempted.empty())
       admitWaiting();
@@ -178,12 +181,21 @@ private:
                                      : capacity_.maxStepTokens;
   }
   bool takePrompt(std::size_t i) {
-    std::int32_t rows =
-        rowsThatFit(i, std::min(pending(i), chunk()), promptLeft_);
+    std::int32_t wanted = std::min(pending(i), chunk());
+    if (budgetLeft_) {
+      std::int32_t rows = budgetLeft_->rowsFrom(begin_[i]);
+      if (!hasPromptRows_)
+        rows = std::max(rows, kLeastPromptRows);
+      wanted = std::min(wanted, rows);
+    }
+    std::int32_t rows = rowsThatFit(i, wanted, promptLeft_);
     if (rows < 1)
       return false;
     take(i, rows);
     promptLeft_ -= rows;
+    hasPromptRows_ = true;
+    if (budgetLeft_)
+      budgetLeft_->cost -= budgetLeft_->costOf(begin_[i], rows);
     return true;
   }
 
@@ -327,6 +339,8 @@ private:
   std::int32_t tokensLeft_;
   std::int32_t logitsLeft_;
   std::int32_t promptLeft_ = 0;
+  std::optional<PromptBudget> budgetLeft_;
+  bool hasPromptRows_ = false;
   std::int32_t best_ = 0;
 };
 

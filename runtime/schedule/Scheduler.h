@@ -21,9 +21,11 @@
 // present, so no priority starves it; fairness between clients still holds.
 #pragma once
 
+#include "runtime/schedule/StepCost.h"
 #include "runtime/schedule/StepPlan.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,15 +59,19 @@ struct GroupCapacity {
   std::int32_t available = 0; // blocks that can be had now
 };
 
+inline constexpr std::int32_t kLeastPromptRows = 2;
+
 struct ScheduleCapacity {
   std::int32_t maxStepTokens = 0;
   std::int32_t maxSequences = 0;
   std::int32_t maxLogitRows = 0;
   // The most prompt rows that one sequence gets in a step; 0: no limit.
   std::int32_t chunkTokens = 0;
-  // The most prompt rows, of all sequences, in a step that also decodes: what
-  // a prompt may cost the others; 0: no limit.
+  // What prompts may cost the others in a step that also decodes: the most rows
+  // of all sequences (0: no limit), and the most that they cost together; in any
+  // case one of them goes on by kLeastPromptRows.
   std::int32_t mixedPromptTokens = 0;
+  std::optional<PromptBudget> mixedPromptBudget;
   std::vector<GroupCapacity> groups;
 };
 

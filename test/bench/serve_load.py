@@ -23,13 +23,14 @@ streams  Both servers are up with a slot a stream; the one that is not measured
            itl         between pieces of one stream
          Throughput is the median over rounds, percentiles are of all samples;
          `ratio` is the median of the ratios within a round.
-long     Eight streams run while a prompt of 4,000 tokens arrives: p99 of the
-         others' gaps before it came and while it was read.
+long     Eight streams run while a prompt of 4,000 tokens arrives: p99 of their gaps
+         while it is read, and of the same pieces of the same texts without it.
 prefix   A prompt of 2,000 tokens and an end of its own, then the same 2,000 with
          another end: time to the first token of both.
 """
 import argparse
 import asyncio
+import bisect
 import contextlib
 import json
 import os
@@ -118,30 +119,51 @@ async def round_of(client, server, streams, tokens, seed):
             "itl": [b - a for _, pieces, _ in results for a, b in zip(pieces, pieces[1:])]}
 
 
+class Streams:
+    """Streams that go on while other things are tried; pieces[i] are the times of the i-th."""
+
+    def __init__(self, client, server, prompts):
+        self.pieces = [[] for _ in prompts]
+        self.tasks = [asyncio.create_task(client.stream(server.port, prompt, 1500, pieces))
+                      for prompt, pieces in zip(prompts, self.pieces)]
+
+    async def stop(self):
+        ended = any(task.done() for task in self.tasks)
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        if ended:
+            raise RuntimeError("a stream ended before what it was to be measured beside")
+
+
 async def long_prompt(client, server, streams, tokens, seed):
+    """Gaps of streams while a long prompt is read, beside those of the same streams at the same
+    pieces of their texts without it (context makes every stream slower as it grows)."""
     rng = random.Random(seed)
-    others = [[] for _ in range(streams)]
-    running = [asyncio.create_task(client.stream(server.port, prompt_of(rng, PROMPT_TOKENS), 1500,
-                                                 pieces)) for pieces in others]
+    prompts = [prompt_of(rng, PROMPT_TOKENS) for _ in range(streams)]
+    others = Streams(client, server, prompts)
     await asyncio.sleep(4)
     arrived = time.perf_counter()
     _, pieces, _ = await client.stream(server.port, prompt_of(rng, tokens), 1)
     read = pieces[0] if pieces else time.perf_counter()
-    if any(task.done() for task in running):
-        raise RuntimeError("a stream ended before the long prompt was read")
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
-    begun = max(pieces[0] for pieces in others)
-    gaps = [(b, b - a) for pieces in others for a, b in zip(pieces, pieces[1:])]
-    before = [gap for at, gap in gaps if begun + 0.5 < at <= arrived]
-    during = [gap for at, gap in gaps if arrived < at <= read]
+    await others.stop()
+    ranges = [(bisect.bisect(times, arrived), bisect.bisect(times, read))
+              for times in others.pieces]
+    during = [b - a for times, (low, high) in zip(others.pieces, ranges)
+              for a, b in zip(times[low - 1:high], times[low:high])]
     # Of a server that lets the others wait for all of the prompt there are no gaps.
     during = during or [read - arrived]
-    return {"seconds": read - arrived, "before": percentile(before, 0.99),
-            "during": percentile(during, 0.99), "before_p50": percentile(before, 0.5),
+
+    alone = Streams(client, server, prompts)
+    while any(len(times) < high + 8 for times, (_, high) in zip(alone.pieces, ranges)):
+        await asyncio.sleep(0.05)
+    await alone.stop()
+    without = [b - a for times, (low, high) in zip(alone.pieces, ranges)
+               for a, b in zip(times[low - 1:high + 8], times[low:high + 8])]
+    return {"seconds": read - arrived, "without": percentile(without, 0.99),
+            "during": percentile(during, 0.99), "without_p50": percentile(without, 0.5),
             "during_p50": percentile(during, 0.5), "most": max(during),
-            "ratio": percentile(during, 0.99) / percentile(before, 0.99)}
+            "ratio": percentile(during, 0.99) / percentile(without, 0.99)}
 
 
 async def shared_prefix(client, server, tokens, seed):
@@ -221,8 +243,8 @@ class Load:
             for r in rounds:
                 f = r[name]
                 self.say(f"8 streams  {name:9s} a prompt of {a.long_tokens} read in {f['seconds']:.1f} s: "
-                         f"gaps of the others p50 {f['before_p50'] * 1e3:.1f} -> "
-                         f"{f['during_p50'] * 1e3:.1f} ms, p99 {f['before'] * 1e3:.1f} -> "
+                         f"gaps of the others p50 {f['without_p50'] * 1e3:.1f} -> "
+                         f"{f['during_p50'] * 1e3:.1f} ms, p99 {f['without'] * 1e3:.1f} -> "
                          f"{f['during'] * 1e3:.1f} ms, most {f['most'] * 1e3:.1f} ms: "
                          f"{f['ratio']:.2f}x")
             self.say(f"8 streams  {name:9s} p99 with the long prompt {median_of(rounds, name, 'ratio'):.2f}x")

@@ -1,8 +1,10 @@
 // attention over the paged cache, by the block law of docs/numerics.md. Up to
 // four queries of one kv head and one sequence are a tile: they share every load
-// of K (tokens as lanes) and of V (elements of the head as lanes). What one query
-// sees is its own range of positions; the tile reads a position's V for a query
-// only where that query sees it, so that no later token can touch its bits.
+// of K (tokens as lanes) and of V (elements of the head as lanes). Up to four tiles
+// go through the cache together, so that a block is read from memory once for all.
+// What one query sees is its own range of positions; the tile reads a position's V
+// for a query only where that query sees it, so that no later token can touch its
+// bits.
 #include "compiler/kernels/cpu/Simd.h"
 // Simd.h comes first: the templates of Exp.h use its operations.
 #include "compiler/kernels/Exp.h"
@@ -15,6 +17,7 @@ using namespace ingot::kernels;
 
 static constexpr int kBlock = abi::kBlockTokens;
 static constexpr int kTileQueries = 4;
+static constexpr int kTiles = 4;
 
 namespace {
 struct Item {
@@ -26,12 +29,17 @@ struct Item {
   int32_t first; // sees [first, position]
 };
 
-template <int Queries> struct alignas(64) TileState {
-  float output[Queries][kMaxHeadDim];
-  float scores[Queries][kBlock]; // then the weights p of the block
-  float maximum[Queries];
-  float sum[Queries];
-  bool begun[Queries];
+struct alignas(64) Tile {
+  float output[kTileQueries][kMaxHeadDim];
+  float scores[kTileQueries][kBlock]; // then the weights p of the block
+  Item items[kTileQueries];
+  const float *query[kTileQueries];
+  float maximum[kTileQueries];
+  float sum[kTileQueries];
+  bool begun[kTileQueries];
+  int queries;
+  int32_t firstBlock;
+  int32_t lastBlock;
 };
 } // namespace
 
@@ -51,16 +59,22 @@ INGOT_INLINE Item itemAt(const abi::AttentionParams &params, int32_t index) {
   return item;
 }
 
-// scores[q][j] of the 16 positions from `from`, before mask.
+// scores[q][j] of the 16 positions from `from`, before mask. Meanwhile a plane
+// [headDim, kBlock] that is needed next is asked for: each begins a page of its
+// own, at which the processor's own prefetch ends.
 template <typename Element, int Queries>
-INGOT_INLINE void scoreHalf(TileState<Queries> &state,
-                            const float *const *query, const Element *keys,
-                            int32_t headDim, int from, float scale,
-                            float softCap) {
+INGOT_INLINE void scoreHalf(Tile &tile, const Element *keys, int32_t headDim,
+                            int from, float scale, float softCap,
+                            const Element *next) {
+  const float *query[Queries];
   VecF sum[Queries];
+  INGOT_UNROLL for (int q = 0; q < Queries; ++q) query[q] = tile.query[q];
   INGOT_UNROLL for (int q = 0; q < Queries; ++q) sum[q] = splat(0.0f);
 #pragma clang loop unroll_count(4)
   for (int32_t d = 0; d < headDim; ++d) {
+    __builtin_prefetch(next + d * kBlock);
+    if (sizeof(Element) == 4)
+      __builtin_prefetch(next + d * kBlock + kLanes);
     const VecF k = loadElements(keys + d * kBlock + from);
     INGOT_UNROLL for (int q = 0; q < Queries; ++q) sum[q] =
         fmaOf(splat(query[q][d]), k, sum[q]);
@@ -69,7 +83,7 @@ INGOT_INLINE void scoreHalf(TileState<Queries> &state,
     VecF score = sum[q] * splat(scale);
     if (softCap != 0.0f)
       score = softCapLaw(score, splat(softCap));
-    store(state.scores[q] + from, score);
+    store(tile.scores[q] + from, score);
   }
 }
 
@@ -94,140 +108,140 @@ INGOT_INLINE BlockSums softmaxBlock(float *scores, int32_t low, int32_t high) {
   return {maximum, sumLanes(p0 + p1)};
 }
 
-// Runs queries [0, Queries) of the slice's items from `index` on.
-template <typename Element, int Queries>
-INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
-                             int32_t headDim, Quantization quantization) {
-  TileState<Queries> state;
-  Item items[Queries];
-  const float *query[Queries];
+// A tile of the items from `index` on.
+INGOT_INLINE void beginTile(Tile &tile, const abi::AttentionParams &params,
+                            int32_t index, int queries, int32_t headDim) {
+  tile.queries = queries;
   int32_t first = 0x7fffffff;
   int32_t last = 0;
-  INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
-    items[q] = itemAt(params, index + q);
-    query[q] =
+  INGOT_NO_UNROLL for (int q = 0; q < queries; ++q) {
+    const Item item = itemAt(params, index + q);
+    tile.items[q] = item;
+    tile.query[q] =
         params.query +
-        (static_cast<int64_t>(items[q].token) * params.heads + items[q].head) *
-            headDim;
-    first = minOf(first, items[q].first);
-    last = maxOf(last, items[q].position);
-    state.begun[q] = false;
+        (static_cast<int64_t>(item.token) * params.heads + item.head) * headDim;
+    first = minOf(first, item.first);
+    last = maxOf(last, item.position);
+    tile.begun[q] = false;
   }
-  const abi::SequenceSpan sequence = params.sequences[items[0].sequence];
-  const int64_t headOffset =
-      static_cast<int64_t>(items[0].kvHead) * headDim * kBlock;
+  tile.firstBlock = first / kBlock;
+  tile.lastBlock = last / kBlock;
+}
 
-  INGOT_NO_UNROLL for (int32_t block = first / kBlock; block <= last / kBlock;
-                       ++block) {
-    const KvBlock<Element> kv =
-        blockOf<Element>(params.cache, params.blockTable, sequence, block);
-    const Element *keys = kv.keys + headOffset;
-    const Element *values = kv.values + headOffset;
-    // What each query sees of the block: [low, high); empty where low >= high.
-    // All see [commonLow, commonHigh); some see [anyLow, anyHigh).
-    int32_t low[Queries], high[Queries];
-    int32_t anyLow = kBlock, anyHigh = 0, commonLow = 0, commonHigh = kBlock;
-    INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
-      low[q] = maxOf(0, items[q].first - block * kBlock);
-      high[q] = minOf(kBlock, items[q].position + 1 - block * kBlock);
-      if (low[q] < high[q]) {
-        anyLow = minOf(anyLow, low[q]);
-        anyHigh = maxOf(anyHigh, high[q]);
-      } else {
-        low[q] = high[q] = 0;
-      }
-      commonLow = maxOf(commonLow, low[q]);
-      commonHigh = minOf(commonHigh, high[q]);
+// Merges a block of keys and values [headDim, kBlock] and [kBlock, headDim].
+template <typename Element, int Queries>
+INGOT_INLINE void attendBlock(Tile &state, const abi::AttentionParams &params,
+                              int32_t block, const Element *keys,
+                              const Element *values, const Element *nextKeys,
+                              const Element *nextValues, int32_t headDim) {
+  const Item *const items = state.items;
+  // What each query sees of the block: [low, high); empty where low >= high.
+  // All see [commonLow, commonHigh); some see [anyLow, anyHigh).
+  int32_t low[Queries], high[Queries];
+  int32_t anyLow = kBlock, anyHigh = 0, commonLow = 0, commonHigh = kBlock;
+  INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
+    low[q] = maxOf(0, items[q].first - block * kBlock);
+    high[q] = minOf(kBlock, items[q].position + 1 - block * kBlock);
+    if (low[q] < high[q]) {
+      anyLow = minOf(anyLow, low[q]);
+      anyHigh = maxOf(anyHigh, high[q]);
+    } else {
+      low[q] = high[q] = 0;
     }
-    if (anyLow < kLanes)
-      scoreHalf<Element, Queries>(state, query, keys, headDim, 0, params.scale,
-                                  params.softCap);
-    if (anyHigh > kLanes)
-      scoreHalf<Element, Queries>(state, query, keys, headDim, kLanes,
-                                  params.scale, params.softCap);
-
-    // Factors that merge the block into the state: old * oldScale + new * newScale.
-    // Their exponentials are taken at once, two lanes a query.
-    float factors[kLanes];
-    store(factors, splat(0.0f));
-    BlockSums sums[Queries];
-    INGOT_NO_UNROLL for (int q = 0; q < Queries; ++q) {
-      if (low[q] >= high[q])
-        continue;
-      sums[q] = softmaxBlock(state.scores[q], low[q], high[q]);
-      if (!state.begun[q])
-        continue;
-      const float maximum = sums[q].maximum > state.maximum[q]
-                                ? sums[q].maximum
-                                : state.maximum[q];
-      factors[2 * q] = state.maximum[q] - maximum;
-      factors[2 * q + 1] = sums[q].maximum - maximum;
-      sums[q].maximum = maximum;
-    }
-    store(factors, expOfNegative(load(factors)));
-    INGOT_NO_UNROLL for (int q = 0; q < Queries; ++q) {
-      if (low[q] >= high[q])
-        continue;
-      state.maximum[q] = sums[q].maximum;
-      state.sum[q] = state.begun[q]
-                         ? __builtin_fmaf(state.sum[q], factors[2 * q],
-                                          sums[q].sum * factors[2 * q + 1])
-                         : sums[q].sum;
-    }
-
-    if (commonLow >= commonHigh)
-      commonLow = commonHigh = anyHigh;
-    INGOT_NO_UNROLL for (int32_t d = 0; d < headDim; d += kLanes) {
-      const int lanes = headDim - d;
-      VecF value[Queries];
-      INGOT_UNROLL for (int q = 0; q < Queries; ++q) value[q] = splat(0.0f);
-      int32_t j = anyLow;
-      INGOT_NO_UNROLL for (; j < commonLow; ++j) {
-        const VecF v = loadElements(values + j * headDim + d, lanes);
-        INGOT_UNROLL for (int q = 0; q < Queries;
-                          ++q) if (j >= low[q] && j < high[q]) value[q] =
-            fmaOf(splat(state.scores[q][j]), v, value[q]);
-      }
-#pragma clang loop unroll_count(4)
-      for (; j < commonHigh; ++j) {
-        const VecF v = loadElements(values + j * headDim + d, lanes);
-        INGOT_UNROLL for (int q = 0; q < Queries; ++q) value[q] =
-            fmaOf(splat(state.scores[q][j]), v, value[q]);
-      }
-      INGOT_NO_UNROLL for (; j < anyHigh; ++j) {
-        const VecF v = loadElements(values + j * headDim + d, lanes);
-        INGOT_UNROLL for (int q = 0; q < Queries;
-                          ++q) if (j >= low[q] && j < high[q]) value[q] =
-            fmaOf(splat(state.scores[q][j]), v, value[q]);
-      }
-      INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
-        if (low[q] >= high[q])
-          continue;
-        float *output = state.output[q] + d;
-        store(output, state.begun[q]
-                          ? fmaOf(load(output), splat(factors[2 * q]),
-                                  value[q] * splat(factors[2 * q + 1]))
-                          : value[q]);
-      }
-    }
-    INGOT_UNROLL for (int q = 0; q < Queries; ++q) state.begun[q] |=
-        low[q] < high[q];
+    commonLow = maxOf(commonLow, low[q]);
+    commonHigh = minOf(commonHigh, high[q]);
   }
+  if (anyLow < kLanes)
+    scoreHalf<Element, Queries>(state, keys, headDim, 0, params.scale,
+                                params.softCap, nextKeys);
+  if (anyHigh > kLanes)
+    scoreHalf<Element, Queries>(state, keys, headDim, kLanes, params.scale,
+                                params.softCap, nextValues);
 
+  // Factors that merge the block into the state: old * oldScale + new * newScale.
+  // Their exponentials are taken at once, two lanes a query.
+  float factors[kLanes];
+  store(factors, splat(0.0f));
+  BlockSums sums[Queries];
   INGOT_NO_UNROLL for (int q = 0; q < Queries; ++q) {
-    const float inverse = 1.0f / state.sum[q];
-    const int32_t column = items[q].head * headDim;
+    if (low[q] >= high[q])
+      continue;
+    sums[q] = softmaxBlock(state.scores[q], low[q], high[q]);
+    if (!state.begun[q])
+      continue;
+    const float maximum =
+        sums[q].maximum > state.maximum[q] ? sums[q].maximum : state.maximum[q];
+    factors[2 * q] = state.maximum[q] - maximum;
+    factors[2 * q + 1] = sums[q].maximum - maximum;
+    sums[q].maximum = maximum;
+  }
+  store(factors, expOfNegative(load(factors)));
+  INGOT_NO_UNROLL for (int q = 0; q < Queries; ++q) {
+    if (low[q] >= high[q])
+      continue;
+    state.maximum[q] = sums[q].maximum;
+    state.sum[q] = state.begun[q]
+                       ? __builtin_fmaf(state.sum[q], factors[2 * q],
+                                        sums[q].sum * factors[2 * q + 1])
+                       : sums[q].sum;
+  }
+
+  if (commonLow >= commonHigh)
+    commonLow = commonHigh = anyHigh;
+  INGOT_NO_UNROLL for (int32_t d = 0; d < headDim; d += kLanes) {
+    const int lanes = headDim - d;
+    VecF value[Queries];
+    INGOT_UNROLL for (int q = 0; q < Queries; ++q) value[q] = splat(0.0f);
+    int32_t j = anyLow;
+    INGOT_NO_UNROLL for (; j < commonLow; ++j) {
+      const VecF v = loadElements(values + j * headDim + d, lanes);
+      INGOT_UNROLL for (int q = 0; q < Queries;
+                        ++q) if (j >= low[q] && j < high[q]) value[q] =
+          fmaOf(splat(state.scores[q][j]), v, value[q]);
+    }
+#pragma clang loop unroll_count(4)
+    for (; j < commonHigh; ++j) {
+      const VecF v = loadElements(values + j * headDim + d, lanes);
+      INGOT_UNROLL for (int q = 0; q < Queries; ++q) value[q] =
+          fmaOf(splat(state.scores[q][j]), v, value[q]);
+    }
+    INGOT_NO_UNROLL for (; j < anyHigh; ++j) {
+      const VecF v = loadElements(values + j * headDim + d, lanes);
+      INGOT_UNROLL for (int q = 0; q < Queries;
+                        ++q) if (j >= low[q] && j < high[q]) value[q] =
+          fmaOf(splat(state.scores[q][j]), v, value[q]);
+    }
+    INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
+      if (low[q] >= high[q])
+        continue;
+      float *output = state.output[q] + d;
+      store(output, state.begun[q] ? fmaOf(load(output), splat(factors[2 * q]),
+                                           value[q] * splat(factors[2 * q + 1]))
+                                   : value[q]);
+    }
+  }
+  INGOT_UNROLL for (int q = 0; q < Queries; ++q) state.begun[q] |=
+      low[q] < high[q];
+}
+
+INGOT_INLINE void finishTile(const Tile &tile,
+                             const abi::AttentionParams &params,
+                             int32_t headDim, Quantization quantization) {
+  INGOT_NO_UNROLL for (int q = 0; q < tile.queries; ++q) {
+    const Item &item = tile.items[q];
+    const float inverse = 1.0f / tile.sum[q];
+    const int32_t column = item.head * headDim;
     float *output = params.output ? params.output +
-                                        static_cast<int64_t>(items[q].token) *
+                                        static_cast<int64_t>(item.token) *
                                             params.heads * headDim +
                                         column
                                   : nullptr;
     const auto at = [&](int32_t d, int32_t) {
-      return load(state.output[q] + d) * splat(inverse);
+      return load(tile.output[q] + d) * splat(inverse);
     };
     if (quantization.group != 0 && params.quantized.data) {
-      quantizeRow(rowOf(params.quantized, items[q].token), params.quantized,
-                  column, headDim, quantization, output, at);
+      quantizeRow(rowOf(params.quantized, item.token), params.quantized, column,
+                  headDim, quantization, output, at);
       continue;
     }
     if (output)
@@ -236,31 +250,67 @@ INGOT_INLINE void attendTile(const abi::AttentionParams &params, int32_t index,
   }
 }
 
-// Items are taken in runs that share kv head and sequence, up to four at a time.
+// Items are taken in runs that share kv head and sequence.
 template <typename Element>
 INGOT_INLINE void attention(const abi::AttentionParams *given,
                             const abi::Slice *slice, int32_t headDim,
                             Quantization quantization) {
   const abi::AttentionParams params = *given;
+  Tile tiles[kTiles];
   int32_t index = slice->begin;
-  while (index < slice->end) {
+  INGOT_NO_UNROLL while (index < slice->end) {
     const Item head = itemAt(params, index);
     int32_t run = 1;
-    while (run < kTileQueries && index + run < slice->end) {
+    INGOT_NO_UNROLL while (run < kTiles * kTileQueries &&
+                           index + run < slice->end) {
       const Item next = itemAt(params, index + run);
       if (next.kvHead != head.kvHead || next.sequence != head.sequence)
         break;
       ++run;
     }
-    if (run == 4) {
-      attendTile<Element, 4>(params, index, headDim, quantization);
-    } else if (run == 3) {
-      attendTile<Element, 3>(params, index, headDim, quantization);
-    } else {
-      for (int32_t q = 0; q < run; ++q)
-        attendTile<Element, 1>(params, index + q, headDim, quantization);
+    int count = 0;
+    int32_t firstBlock = 0x7fffffff;
+    int32_t lastBlock = 0;
+    INGOT_NO_UNROLL for (; count < kTiles && run > 0; ++count) {
+      const int queries = run >= 4 ? 4 : run == 3 ? 3 : 1;
+      beginTile(tiles[count], params, index, queries, headDim);
+      firstBlock = minOf(firstBlock, tiles[count].firstBlock);
+      lastBlock = maxOf(lastBlock, tiles[count].lastBlock);
+      index += queries;
+      run -= queries;
     }
-    index += run;
+
+    const abi::SequenceSpan sequence = params.sequences[head.sequence];
+    const int64_t headOffset =
+        static_cast<int64_t>(head.kvHead) * headDim * kBlock;
+    INGOT_NO_UNROLL for (int32_t block = firstBlock; block <= lastBlock;
+                         ++block) {
+      const KvBlock<Element> kv =
+          blockOf<Element>(params.cache, params.blockTable, sequence, block);
+      const Element *keys = kv.keys + headOffset;
+      const Element *values = kv.values + headOffset;
+      const KvBlock<Element> next =
+          blockOf<Element>(params.cache, params.blockTable, sequence,
+                           minOf(block + 1, lastBlock));
+      const Element *nextKeys = next.keys + headOffset;
+      const Element *nextValues = next.values + headOffset;
+      INGOT_NO_UNROLL for (int t = 0; t < count; ++t) {
+        Tile &tile = tiles[t];
+        if (block < tile.firstBlock || block > tile.lastBlock)
+          continue;
+        if (tile.queries == 4)
+          attendBlock<Element, 4>(tile, params, block, keys, values, nextKeys,
+                                  nextValues, headDim);
+        else if (tile.queries == 3)
+          attendBlock<Element, 3>(tile, params, block, keys, values, nextKeys,
+                                  nextValues, headDim);
+        else
+          attendBlock<Element, 1>(tile, params, block, keys, values, nextKeys,
+                                  nextValues, headDim);
+      }
+    }
+    INGOT_NO_UNROLL for (int t = 0; t < count; ++t)
+        finishTile(tiles[t], params, headDim, quantization);
   }
 }
 

@@ -331,15 +331,17 @@ BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
   return out;
 }
 
-std::int32_t BoundLaunch::grain(std::int32_t rows, std::int32_t workers) const {
+std::int32_t BoundLaunch::grain(std::int32_t rows, double positions,
+                                std::int32_t workers) const {
   std::int32_t items = numItems(rows);
-  // Several claims a worker even out what others on the machine take; a claim
-  // below some kilobytes costs more than it brings.
+  // Several claims a worker even out what others on the machine take, more where
+  // items differ in length; a claim below some kilobytes costs more than it brings.
   constexpr double kLeastBytes = 16384;
-  constexpr std::int32_t kClaimsPerWorker = 6;
-  double bytesPerItem = (bytesPerRow * rows + fixedBytes) / items;
+  const std::int32_t claimsPerWorker = bytesPerPosition > 0 ? 24 : 6;
+  double bytesPerItem =
+      (bytesPerRow * rows + fixedBytes + bytesPerPosition * positions) / items;
   double least = kLeastBytes / std::max(bytesPerItem, 1.0);
-  std::int32_t fair = items / (workers * kClaimsPerWorker) + 1;
+  std::int32_t fair = items / (workers * claimsPerWorker) + 1;
   std::int32_t size =
       std::max(fair, std::int32_t(std::min(least, double(items))));
   return (size + itemMultiple - 1) / itemMultiple * itemMultiple;

@@ -72,7 +72,10 @@ struct BoundLaunch {
   std::int32_t numItems(std::int32_t rows) const {
     return fixedItems != 0 ? fixedItems : itemsPerRow * rows;
   }
-  std::int32_t grain(std::int32_t rows, std::int32_t workers) const;
+  // Items of a claim, for `rows` rows of sequences that have `positions` positions
+  // together.
+  std::int32_t grain(std::int32_t rows, double positions,
+                     std::int32_t workers) const;
   void setRows(std::int32_t rows, std::int32_t numSequences);
   BoundVariant &variantFor(std::int32_t rows);
 };

@@ -229,8 +229,9 @@ void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
   ++variant.uses;
   launch.latestKernel = variant.kernel;
   launch.setRows(rows, numSequences);
-  std::int32_t grain = launch.grain(rows, pool_->numWorkers());
-  if (!profiling_) {
+  std::int32_t grain = launch.grain(rows, positions_, pool_->numWorkers());
+  bool readsCache = launch.bytesPerPosition > 0;
+  if (!profiling_ && !readsCache) {
     pool_->launch(variant.function, &launch.params, launch.numItems(rows),
                   grain);
     return;
@@ -239,6 +240,10 @@ void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
   pool_->launch(variant.function, &launch.params, launch.numItems(rows), grain);
   std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - start;
+  if (readsCache)
+    attentionSeconds_ += taken.count();
+  if (!profiling_)
+    return;
   launch.seconds += taken.count();
   launch.bytes += launch.fixedBytes + launch.bytesPerRow * rows +
                   launch.bytesPerPosition * positions_;

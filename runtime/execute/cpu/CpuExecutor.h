@@ -28,6 +28,7 @@ public:
   // The hidden state of a row of the latest step, which ended at a cut; valid
   // until the next.
   std::span<const float> hidden(std::int32_t row) const;
+  double attentionSeconds() const override { return attentionSeconds_; }
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;
 
@@ -90,6 +91,7 @@ private:
   std::int32_t latestEnd_ = 0; // segments behind which the latest step ended
   std::int32_t latestRows_ = 0;
   double positions_ = 0; // cached positions that the step's queries see
+  double attentionSeconds_ = 0;
   bool profiling_ = false;
 };
 

@@ -18,6 +18,8 @@
 #include <functional>
 #include <thread>
 
+#include <sys/mman.h>
+
 using namespace ingot;
 
 namespace {
@@ -26,11 +28,15 @@ struct Limits {
   double int8, int4, floats, bandwidth1, bandwidth2;
 };
 
+constexpr std::size_t kHugePage = 2u << 20;
+
 class Buffer {
 public:
   explicit Buffer(std::size_t size) : size_(size) {
-    bytes_ = static_cast<std::uint8_t *>(
-        std::aligned_alloc(4096, (size + 4095) / 4096 * 4096));
+    bytes_ = static_cast<std::uint8_t *>(std::aligned_alloc(
+        kHugePage, (size + kHugePage - 1) / kHugePage * kHugePage));
+    if (size > kHugePage) // as the runtime's memory
+      (void)::madvise(bytes_, size, MADV_HUGEPAGE);
     std::memset(bytes_, 0, size);
   }
   ~Buffer() { std::free(bytes_); }
@@ -217,8 +223,12 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
   const codegen::KernelVariant &variant = variants->front();
   auto kernels = test::MappedKernels::compile(
       level, {{variant.name, variant.op, variant.constants}});
-  for (const auto &[tokens, context] :
-       {std::pair{1, 512}, {1, 4096}, {16, 512}, {512, 512}}) {
+  for (const auto &[tokens, context] : {std::pair{1, 512},
+                                        {1, 4096},
+                                        {4, 4096},
+                                        {16, 512},
+                                        {512, 512},
+                                        {512, 4096}}) {
     const std::string name = variant.name + " " + std::to_string(heads) + "/" +
                              std::to_string(kvHeads) +
                              " T=" + std::to_string(tokens) +
@@ -231,7 +241,13 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
     const int elementBytes = type == "f16" ? 2 : 4;
     const std::int64_t plane =
         static_cast<std::int64_t>(kvHeads) * 64 * 32 * elementBytes;
-    Buffer cache(static_cast<std::size_t>(2 * plane) * blocks * sequences);
+    // As in a model, where one layer's cache follows another's: of a long context
+    // none is in the processor's cache when its turn comes.
+    const std::size_t layerBytes =
+        static_cast<std::size_t>(2 * plane) * blocks * sequences;
+    const int layers = context > 512 ? 30 : 1;
+    Buffer cache(layerBytes * layers);
+    std::memset(cache.data(), 0, cache.size());
     std::vector<std::int32_t> table(blocks * sequences), of(tokens);
     for (std::size_t i = 0; i < table.size(); ++i)
       table[i] = static_cast<std::int32_t>(i);
@@ -267,12 +283,14 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
     for (const unsigned threads : {1u, 2u}) {
       const double seconds =
           timeRounds(threads, rounds, tokens * heads,
-                     [&](unsigned thread, int, int begin, int end) {
+                     [&](unsigned thread, int round, int begin, int end) {
                        abi::Slice slice = {begin, end, static_cast<int>(thread),
                                            0, nullptr};
-                       kernels->at(0)(&params, &slice);
+                       abi::AttentionParams layer = params;
+                       layer.cache.base += layerBytes * (round % layers);
+                       kernels->at(0)(&layer, &slice);
                      });
-      print(name, threads, seconds, macs, static_cast<double>(cache.size()),
+      print(name, threads, seconds, macs, static_cast<double>(layerBytes),
             limits.floats,
             threads == 1 ? limits.bandwidth1 : limits.bandwidth2);
     }

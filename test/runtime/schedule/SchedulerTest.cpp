@@ -152,6 +152,40 @@ TEST(SchedulerTest, promptsBesideDecodingAreLimited) {
               ElementsAre(StepSequence{2, 0, 1, 9}, StepSequence{0, 1, 5, 0}));
 }
 
+// A budget counts what rows attend to: far into a prompt it buys fewer of them;
+// what the first prompt leaves is the next one's.
+TEST(SchedulerTest, promptsBesideDecodingKeepToTheirBudget) {
+  Fixture f;
+  f.capacity.maxStepTokens = 100;
+  f.capacity.mixedPromptBudget = PromptBudget{12, 0.01};
+  f.add(10, 9, true);
+  f.add(400, 300, true);
+  auto result = f.schedule();
+  EXPECT_THAT(result.plan.sequences, ElementsAre(StepSequence{0, 0, 1, 9},
+                                                 StepSequence{1, 1, 2, 300}));
+  f.states[1].numComputed = 396;
+  f.add(30, 0, true);
+  f.capacity.mixedPromptBudget->cost = 25;
+  result = f.schedule(); // 4 rows from 396 on cost 19.94, 4 from 0 on 4.1
+  EXPECT_THAT(result.plan.sequences,
+              ElementsAre(StepSequence{0, 0, 1, 9}, StepSequence{1, 1, 4, 396},
+                          StepSequence{2, 5, 4, 0}));
+}
+
+// However little may be spent, one prompt goes on; alone it has no budget.
+TEST(SchedulerTest, aPromptGoesOnWithoutABudget) {
+  Fixture f;
+  f.capacity.mixedPromptBudget = PromptBudget{0, 0};
+  f.add(30, 5, true);
+  f.add(30, 5, true);
+  EXPECT_EQ(f.schedule().plan.numRows(), 16);
+  f.add(10, 9, true);
+  auto result = f.schedule();
+  EXPECT_THAT(result.plan.sequences,
+              ElementsAre(StepSequence{2, 0, 1, 9},
+                          StepSequence{0, 1, kLeastPromptRows, 5}));
+}
+
 // Drafts come after every decoding sequence has its row, and are cut.
 TEST(SchedulerTest, draftsTakeWhatIsLeft) {
   Fixture f;

@@ -1,6 +1,7 @@
 #include "runtime/schedule/Scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -56,9 +57,14 @@ public:
         promptLeft_ = std::min(promptLeft_, capacity_.mixedPromptTokens);
       budgetLeft_ = capacity_.mixedPromptBudget;
     }
-    schedulePrompts();
+    if (budgetLeft_)
+      scheduleBudgetedPrompts();
+    else
+      schedulePrompts();
     if (result_.preempted.empty())
       admitWaiting();
+    for (std::size_t i : wantMore_)
+      takePrompt(i);
     build();
     return std::move(result_);
   }
@@ -180,10 +186,12 @@ private:
     return capacity_.chunkTokens > 0 ? capacity_.chunkTokens
                                      : capacity_.maxStepTokens;
   }
+  // Rows of a prompt, or more of them; false where there is room for none.
   bool takePrompt(std::size_t i) {
-    std::int32_t wanted = std::min(pending(i), chunk());
+    std::int32_t first = begin_[i] + rows_[i];
+    std::int32_t wanted = std::min(pending(i), chunk()) - rows_[i];
     if (budgetLeft_) {
-      std::int32_t rows = budgetLeft_->rowsFrom(begin_[i]);
+      std::int32_t rows = budgetLeft_->rowsFrom(first);
       if (!hasPromptRows_)
         rows = std::max(rows, kLeastPromptRows);
       wanted = std::min(wanted, rows);
@@ -195,7 +203,7 @@ private:
     promptLeft_ -= rows;
     hasPromptRows_ = true;
     if (budgetLeft_)
-      budgetLeft_->cost -= budgetLeft_->costOf(begin_[i], rows);
+      budgetLeft_->cost -= budgetLeft_->costOf(first, rows);
     return true;
   }
 
@@ -212,6 +220,44 @@ private:
       if (r < running_.size())
         takePrompt(i);
     }
+  }
+
+  // Beside decoding. The prompt that ranks first goes first, unless others are
+  // much shorter: then half of the budget is its, and they follow, the shortest
+  // before; what they leave goes to all by rank.
+  void scheduleBudgetedPrompts() {
+    std::vector<std::size_t> prompts;
+    for (std::size_t i : running_)
+      if (pending(i) > 1)
+        prompts.push_back(i);
+    if (prompts.empty())
+      return;
+    std::size_t head = prompts.front();
+    auto isMuchShorter = [&](std::size_t i) {
+      return std::int64_t(2) * pending(i) <= pending(head);
+    };
+    std::vector<std::size_t> shorter;
+    std::copy_if(prompts.begin(), prompts.end(), std::back_inserter(shorter),
+                 isMuchShorter);
+    std::sort(shorter.begin(), shorter.end(),
+              [&](std::size_t a, std::size_t b) {
+                return std::pair(pending(a), a) < std::pair(pending(b), b);
+              });
+    std::vector<std::size_t> waiting = waitingSequences();
+    bool admitsShorter =
+        !waiting.empty() && isMuchShorter(nextWaiting(waiting));
+    if (shorter.empty() && !admitsShorter) {
+      for (std::size_t i : prompts)
+        takePrompt(i);
+      return;
+    }
+    double others = budgetLeft_->cost / 2;
+    budgetLeft_->cost -= others;
+    takePrompt(head);
+    budgetLeft_->cost += others;
+    for (std::size_t i : shorter)
+      takePrompt(i);
+    wantMore_ = std::move(prompts);
   }
 
   // Blocks that begun prompts will still need for the tokens they have.
@@ -240,21 +286,28 @@ private:
     return std::min(std::max(states_[i].copies, 1), capacity_.maxSequences);
   }
 
-  void admitWaiting() {
+  std::vector<std::size_t> waitingSequences() const {
     std::vector<std::size_t> waiting;
-    std::int64_t used = 0;
     for (std::size_t i = 0; i < states_.size(); ++i)
       if (!states_[i].isRunning && states_[i].numKnown() > 0)
         waiting.push_back(i);
+    return waiting;
+  }
+  std::size_t nextWaiting(const std::vector<std::size_t> &waiting) const {
+    return *std::min_element(waiting.begin(), waiting.end(),
+                             [&](std::size_t a, std::size_t b) {
+                               return waitingKey(a) < waitingKey(b);
+                             });
+  }
+
+  void admitWaiting() {
+    std::vector<std::size_t> waiting = waitingSequences();
+    std::int64_t used = 0;
     for (std::size_t i : running_)
       used += slots(i);
     std::vector<std::int64_t> promisedBlocks = promised();
     while (!waiting.empty() && promptLeft_ > 0) {
-      auto best = std::min_element(waiting.begin(), waiting.end(),
-                                   [&](std::size_t a, std::size_t b) {
-                                     return waitingKey(a) < waitingKey(b);
-                                   });
-      std::size_t i = *best;
+      std::size_t i = nextWaiting(waiting);
       if (used + slots(i) > capacity_.maxSequences)
         return;
       PrefixOffer offer = cache_.offer(states_[i].id);
@@ -276,7 +329,7 @@ private:
       // Within the step too, one client's turn follows another's.
       if (std::size_t(states_[i].client) < service_.size())
         service_[std::size_t(states_[i].client)] += rows_[i];
-      waiting.erase(best);
+      std::erase(waiting, i);
     }
   }
 
@@ -341,6 +394,7 @@ private:
   std::int32_t promptLeft_ = 0;
   std::optional<PromptBudget> budgetLeft_;
   bool hasPromptRows_ = false;
+  std::vector<std::size_t> wantMore_; // prompts, for what others leave
   std::int32_t best_ = 0;
 };
 

@@ -5,7 +5,9 @@
 // A step is filled in this order:
 //   1. every decoding sequence gets the row of its next token, so that no
 //      prompt ever stalls it; then, where there is room, its drafts;
-//   2. prompts that have begun, each at most a chunk;
+//   2. prompts that have begun, each at most a chunk; beside decoding a long one
+//      leaves half of what prompts may cost to those much shorter, so that no
+//      short request waits for the end of a long prompt;
 //   3. waiting sequences, best first, until one does not fit: it is not
 //      passed, so it cannot starve.
 //

@@ -172,6 +172,32 @@ TEST(SchedulerTest, promptsBesideDecodingKeepToTheirBudget) {
                           StepSequence{2, 5, 4, 0}));
 }
 
+// A long prompt leaves half of the budget to a much shorter one, running or waiting,
+// and takes what that does not need; prompts of like length go in order.
+TEST(SchedulerTest, aShortPromptNeedNotWaitForALongOne) {
+  Fixture f;
+  f.capacity.maxStepTokens = 100;
+  f.capacity.mixedPromptBudget = PromptBudget{20, 0};
+  f.add(10, 9, true);
+  f.add(400, 100, true);
+  f.add(30, 0, false);
+  auto result = f.schedule();
+  EXPECT_THAT(result.plan.sequences,
+              ElementsAre(StepSequence{0, 0, 1, 9}, StepSequence{1, 1, 10, 100},
+                          StepSequence{2, 11, 10, 0}));
+  f.states[2].isRunning = true;
+  f.states[2].numComputed = 26;
+  result = f.schedule();
+  EXPECT_THAT(result.plan.sequences,
+              ElementsAre(StepSequence{0, 0, 1, 9}, StepSequence{1, 1, 16, 100},
+                          StepSequence{2, 17, 4, 26}));
+  f.states[1].numComputed = 350; // 50 left, 30 of the other
+  f.states[2].numComputed = 0;
+  result = f.schedule();
+  EXPECT_THAT(result.plan.sequences, ElementsAre(StepSequence{0, 0, 1, 9},
+                                                 StepSequence{1, 1, 20, 350}));
+}
+
 // However little may be spent, one prompt goes on; alone it has no budget.
 TEST(SchedulerTest, aPromptGoesOnWithoutABudget) {
   Fixture f;

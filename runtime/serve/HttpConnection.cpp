@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <poll.h>
 
 namespace ingot::serve {
 namespace {
@@ -19,6 +20,7 @@ using boost::system::error_code;
 // before the connection is reset under it.
 constexpr std::chrono::milliseconds kLingerTimeout{2000};
 constexpr std::size_t kLingerBytes = 4 << 20;
+constexpr std::chrono::milliseconds kWatchInterval{100};
 
 std::string_view view(boost::beast::string_view text) {
   return {text.data(), text.size()};
@@ -98,7 +100,7 @@ private:
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket,
                                HttpContext &context)
     : socket_(std::move(socket)), timer_(socket_.get_executor()),
-      context_(context) {}
+      watchTimer_(socket_.get_executor()), context_(context) {}
 
 void HttpConnection::start() {
   error_code ignored;
@@ -131,6 +133,7 @@ void HttpConnection::close(ExchangeEnd reason) {
   auto self = shared_from_this();
   error_code ignored;
   timer_.cancel(ignored);
+  watchTimer_.cancel(ignored);
   socket_.close(ignored);
   context_.connections.erase(self);
   endExchange(reason);
@@ -191,7 +194,7 @@ void HttpConnection::read() {
   std::size_t room = 16 * 1024;
   if (phase_ == Phase::Answering &&
       buffer_.size() >= context_.options.maxHeaderBytes)
-    return;
+    return watchForEnd();
   isReading_ = true;
   socket_.async_read_some(
       buffer_.prepare(room),
@@ -203,6 +206,22 @@ void HttpConnection::read() {
           return self->close(ExchangeEnd::Disconnected);
         self->onRead(size);
       });
+}
+
+void HttpConnection::watchForEnd() {
+  if (isWatching_)
+    return;
+  isWatching_ = true;
+  watchTimer_.expires_after(kWatchInterval);
+  watchTimer_.async_wait([self = shared_from_this()](error_code) {
+    self->isWatching_ = false;
+    if (self->phase_ != Phase::Answering)
+      return;
+    pollfd state{self->socket_.native_handle(), POLLRDHUP, 0};
+    if (::poll(&state, 1, 0) > 0)
+      return self->close(ExchangeEnd::Disconnected);
+    self->read();
+  });
 }
 
 void HttpConnection::onRead(std::size_t size) {

@@ -1,6 +1,7 @@
 // One connection: reads requests one after another, hands each over, sends its
 // answer. At most one read and one write are under way; while a request is
-// answered the read goes on, which is how a client that leaves is noticed.
+// answered the read goes on, which is how a client that leaves is noticed; of one
+// that sends too far ahead to be read on, the socket is asked now and then.
 #pragma once
 
 #include "runtime/serve/HttpServer.h"
@@ -50,6 +51,7 @@ private:
   void setDeadline(std::chrono::milliseconds delay);
   void onDeadline();
   void read();
+  void watchForEnd(); // in place of a read
   void onRead(std::size_t size);
   void process();
   bool parse();    // false: more bytes are needed, or an answer is under way
@@ -71,9 +73,10 @@ private:
 
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer watchTimer_;
   HttpContext &context_;
   Phase phase_ = Phase::Idle;
-  bool isReading_ = false, isWriting_ = false;
+  bool isReading_ = false, isWriting_ = false, isWatching_ = false;
   bool isHeadTaken_ = false;
   std::size_t headBytes_ = 0; // of the request that is being read
   bool keepAlive_ = true;     // after this answer

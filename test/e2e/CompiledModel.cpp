@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kCompiler = INGOT_BIN_DIR "/ingot-compiler";
+const std::string kCompiler = INGOT_TEST_COMPILER;
 
 struct Folder {
   fs::path path;

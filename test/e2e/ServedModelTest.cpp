@@ -202,6 +202,8 @@ TEST_F(ServedModelTest, aSmallPool) {
   Json tooLong = {{"prompt", std::vector<int>(505, 5)}};
   TestResponse refused = tight->post("/v1/completions", tooLong.dump());
   EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_THAT(refused.json()["error"]["message"].get<std::string>(),
+              ::testing::ContainsRegex("505 tokens;.* 256 tokens"));
   EXPECT_EQ(metric(*tight, "ingot_kv_cache_blocks_used"), 0);
   EXPECT_EQ(ask(*tight, 1).status, 200);
 }

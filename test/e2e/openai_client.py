@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The real OpenAI client against `ingot serve` on a model of test/models.
 
-    openai_client.py --bin DIR [--python PYTHON]
+    openai_client.py --bin DIR [--compiler FILE] [--python PYTHON]
 
 Exit code 77 where the package `openai` cannot be imported: a skip. With
 --python, that interpreter is tried where this one lacks the package.
@@ -20,8 +20,10 @@ sys.path.insert(0, str(SOURCE / "test/bench"))
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--bin", type=pathlib.Path, required=True)
+parser.add_argument("--compiler", type=pathlib.Path, help="default: ingot-compiler of --bin")
 parser.add_argument("--python", type=pathlib.Path)
 options = parser.parse_args()
+COMPILER = options.compiler or options.bin / "ingot-compiler"
 
 try:
     import openai
@@ -29,7 +31,7 @@ except ImportError:
     if options.python and options.python.exists():
         if subprocess.run([options.python, "-c", "import openai"],
                           capture_output=True).returncode == 0:
-            os.execv(options.python, [str(options.python), __file__, "--bin", str(options.bin)])
+            os.execv(options.python, [str(options.python), *sys.argv])
     print("the Python package openai is not installed")
     sys.exit(77)
 
@@ -45,7 +47,7 @@ class OpenaiClient(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
-        artifact = compile_model(options.bin / "ingot-compiler", SOURCE / "test/models/target",
+        artifact = compile_model(COMPILER, SOURCE / "test/models/target",
                                  folder / "target.ingot", "--quantize", "int8")
         (folder / "keys").write_text(f"tester {KEY}\n")
         cls.server = Ingot(options.bin / "ingot", f"target={artifact}", f"other={artifact}",

@@ -2,7 +2,7 @@
 """The program `ingot serve` as an operator has it: signals in the middle of
 streams, a port that is taken, file descriptors that run out.
 
-    served_process.py --bin DIR
+    served_process.py --bin DIR [--compiler FILE]
 """
 import argparse
 import json
@@ -21,7 +21,9 @@ from served import Ingot, Server, compile_model  # noqa: E402
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--bin", type=pathlib.Path, required=True)
+parser.add_argument("--compiler", type=pathlib.Path, help="default: ingot-compiler of --bin")
 options = parser.parse_args()
+COMPILER = options.compiler or options.bin / "ingot-compiler"
 INGOT = options.bin / "ingot"
 
 
@@ -52,7 +54,7 @@ class ServedProcess(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.artifact = compile_model(options.bin / "ingot-compiler", SOURCE / "test/models/target",
+        cls.artifact = compile_model(COMPILER, SOURCE / "test/models/target",
                                      pathlib.Path(cls.folder.name) / "target.ingot",
                                      "--quantize", "int8")
 

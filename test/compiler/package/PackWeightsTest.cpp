@@ -300,6 +300,35 @@ TEST(PackWeightsTest, ScalesOfCodesBeyondHalf) {
   EXPECT_THAT(packed().status.message(), ::testing::HasSubstr("finite scale"));
 }
 
+// B37: eight-bit floats whose block scale lifts them beyond float16: kept where
+// a scale can hold them, else refused by name; their NaN is no weight.
+TEST(PackWeightsTest, EightBitFloatsOfLargeScale) {
+  std::vector<std::uint8_t> codes(2 * 32, 0x7e); // 448
+  const std::vector<float> scales = {480.0f, 1.0f};
+  StoredPart part = {"w", StoredForm::Codes, codes, 2, 32, 0};
+  part.details.codes.emplace();
+  part.details.codes->packing = CodePacking::F8E4M3;
+  part.details.codes->bits = 8;
+  part.details.codes->scales.sizeBytes = 8;
+  part.details.codes->scales.bytes = {
+      reinterpret_cast<const std::uint8_t *>(scales.data()), 8};
+  for (const WeightEncoding &encoding : kEncodings) {
+    const Packed packed = pack(encoding, {part});
+    if (encoding.code == WeightCode::F16 || encoding.minimum) {
+      EXPECT_THAT(packed.status.message(),
+                  ::testing::HasSubstr("tensor \"w\""));
+      continue;
+    }
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    EXPECT_NEAR(packed.at(0, 7), 448.0f * 480.0f, 448.0f * 480.0f * 0.005f);
+    EXPECT_NEAR(packed.at(1, 7), 448.0f, 448.0f * 0.005f);
+  }
+  codes[40] = 0x7f;
+  part.bytes = codes;
+  EXPECT_THAT(pack({WeightCode::I8, 32, false}, {part}).status.message(),
+              ::testing::HasSubstr("tensor \"w\" row 1 column 8"));
+}
+
 // Eight-bit floats are float16 values; the whole code space.
 TEST(PackWeightsTest, EightBitFloats) {
   for (StoredForm form : {StoredForm::F8E4M3, StoredForm::F8E5M2}) {

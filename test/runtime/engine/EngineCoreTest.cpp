@@ -42,6 +42,8 @@ TEST(EngineCoreTest, tokensDoNotDependOnCompany) {
     made.sampling.temperature = salt % 2 ? 1.0 : 0.0;
     if (salt % 3 == 0)
       made.sampling.repetitionPenalty = 1.3;
+    if (salt % 3 == 1)
+      made.sampling.topK = 5;
     return made;
   };
   for (unsigned salt = 0; salt < 6; ++salt) {

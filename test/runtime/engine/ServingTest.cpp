@@ -68,6 +68,27 @@ TEST(ServingTest, copiesAreRequestsWithTheNextSeeds) {
     }
 }
 
+// X09: without a seed each request draws its own, which is told and gives the
+// same tokens again.
+TEST(ServingTest, absentSeedsAreFresh) {
+  CoreHarness harness;
+  TokenRequest wanted = request(9, 24, 3);
+  wanted.sampling.temperature = 1;
+  wanted.sampling.seed.reset();
+  std::vector<RequestOutcome> said;
+  for (int i = 0; i < 3; ++i) {
+    said.push_back(harness.runOne(wanted));
+    for (int j = 0; j < i; ++j) {
+      EXPECT_NE(said[i].seed, said[j].seed);
+      EXPECT_NE(said[i].tokens, said[j].tokens);
+    }
+  }
+  for (const RequestOutcome &each : said) {
+    wanted.sampling.seed = each.seed;
+    EXPECT_EQ(harness.runOne(wanted).tokens, each.tokens);
+  }
+}
+
 // Copies share whole blocks of the prompt: four of five blocks take far fewer
 // than four times five.
 TEST(ServingTest, copiesShareBlocks) {

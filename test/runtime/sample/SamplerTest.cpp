@@ -197,7 +197,7 @@ TEST(SamplerTest, logitBiasAndMask) {
 TEST(SamplerTest, topKEdges) {
   auto logits = randomLogits(20, 1, 0.5f);
   SamplingParams all;
-  for (std::int64_t k : {-1ll, 20ll, 9999999ll}) {
+  for (std::int64_t k : {-1ll, 0ll, 20ll, 9999999ll}) {
     SamplingParams params;
     params.topK = k;
     for (int i = 0; i < 200; ++i)

@@ -241,7 +241,8 @@ TEST(ApiTest, promptsOfEveryShape) {
   EXPECT_THAT(texts("[[104], [105]]"), ElementsAre("hab", "iab"));
   EXPECT_EQ(ask("[0]").status, 200);
   // This tokenizer has a prefix token: the empty text is one token.
-  EXPECT_EQ(ask("\"\"").status, 200);
+  EXPECT_EQ(ask("\"\"").json()["usage"]["prompt_tokens"], 1);
+  EXPECT_EQ(ask("[\"\"]").json()["usage"]["prompt_tokens"], 1);
   for (const char *prompt :
        {"[]", "[[]]", "[262]", "[-1]", "[2147483648]", "[1.5]", "[1, \"x\"]",
         "[\"x\", 1]", "[null]", "{}", "1", "null", "[true]"}) {
@@ -430,6 +431,42 @@ TEST(ApiTest, chatStream) {
   response = server.chat(", \"max_tokens\": 2, \"stream\": true");
   EXPECT_EQ(response.events().size(), 5u);
   EXPECT_THAT(response.body, ::testing::Not(HasSubstr("usage")));
+}
+
+// The same of completions, whatever the number of choices and prompts.
+TEST(ApiTest, completionStreamUsage) {
+  RunningServer server;
+  const std::string body =
+      R"({"prompt": ["hi", "you"], "n": 2, "max_tokens": 3, "stream": true)";
+  auto events = [&](const char *options) {
+    TestResponse response =
+        server.post("/v1/completions", body + options + "}");
+    EXPECT_EQ(response.status, 200) << response.body;
+    EXPECT_TRUE(response.isWhole);
+    return response.events();
+  };
+  auto asked = events(", \"stream_options\": {\"include_usage\": true}");
+  ASSERT_GT(asked.size(), 4u);
+  EXPECT_EQ(asked.back(), "[DONE]");
+  for (std::size_t i = 0; i + 2 < asked.size(); ++i) {
+    Json chunk = Json::parse(asked[i]);
+    ASSERT_TRUE(chunk.contains("usage")) << asked[i];
+    EXPECT_TRUE(chunk["usage"].is_null()) << asked[i];
+    EXPECT_EQ(chunk["choices"].size(), 1u);
+  }
+  Json last = Json::parse(asked[asked.size() - 2]);
+  EXPECT_EQ(last["choices"], Json::array());
+  EXPECT_EQ(last["usage"]["prompt_tokens"], 3 + 4);
+  EXPECT_EQ(last["usage"]["completion_tokens"], 2 * 2 * 3);
+  for (const char *options :
+       {"", ", \"stream_options\": null", ", \"stream_options\": {}",
+        ", \"stream_options\": {\"include_usage\": false}"}) {
+    auto plain = events(options);
+    EXPECT_EQ(plain.size(), asked.size() - 1) << options;
+    EXPECT_EQ(plain.back(), "[DONE]");
+    for (const std::string &event : plain)
+      EXPECT_THAT(event, ::testing::Not(HasSubstr("usage"))) << options;
+  }
 }
 
 // The pieces of a stream are the whole answer: text, tokens and all, for every

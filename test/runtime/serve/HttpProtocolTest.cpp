@@ -273,6 +273,45 @@ TEST(HttpProtocolTest, clientsThatLeaveAreCancelled) {
   half.halfClose();
   EXPECT_TRUE(eventually([&] { return server.engine->active == 0; }));
   server.engine->stepMicros = 100;
+  // Whoever leaves after the end of an answer has nothing to cancel.
+  int before = server.engine->cancelled;
+  for (bool stream : {true, false}) {
+    EXPECT_EQ(server
+                  .complete(std::string(", \"max_tokens\": 3, \"stream\": ") +
+                            (stream ? "true" : "false"))
+                  .status,
+              200);
+    EXPECT_TRUE(eventually([&] {
+      return server.get("/metrics").body.find("ingot_http_connections 1\n") !=
+             std::string::npos;
+    }));
+  }
+  EXPECT_EQ(server.engine->cancelled, before);
+}
+
+// One that has sent more requests ahead than are read meanwhile.
+TEST(HttpProtocolTest, pipeliningClientsThatLeaveAreCancelled) {
+  RunningServer server(
+      withHttp([](serve::HttpOptions &http) { http.maxHeaderBytes = 1024; }));
+  server.engine->isHeld = true;
+  for (bool resets : {false, true}) {
+    int before = server.engine->cancelled;
+    TestClient client(server.port());
+    client.send(TestClient::post("/v1/completions",
+                                 R"({"prompt": "hi", "max_tokens": 3000})"));
+    ASSERT_TRUE(eventually([&] { return server.engine->active == 1; }));
+    std::string ahead;
+    while (ahead.size() < 40000)
+      ahead += TestClient::get("/version");
+    client.send(ahead);
+    // Still there: nothing happens to it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    EXPECT_EQ(server.engine->active, 1);
+    resets ? client.abort() : client.close();
+    EXPECT_TRUE(eventually([&] { return server.engine->active == 0; }));
+    EXPECT_EQ(server.engine->cancelled, before + 1);
+  }
+  server.engine->isHeld = false;
   EXPECT_EQ(server.complete(", \"max_tokens\": 3").status, 200);
 }
 

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
+#include <unistd.h>
 
 using namespace ingot;
 using ingot::testing::GgufBuilder;
@@ -316,6 +318,67 @@ TEST(GgufImporter, RefusesByName) {
   GgufBuilder window = copyOf(TinyModel::make("qwen2").gguf());
   window.u32("qwen2.attention.sliding_window", 8);
   expectFault(window, HasSubstr("\"qwen2.attention.sliding_window\""));
+}
+
+// X28: a whole model of more than 16 GiB in Q4_K and Q6_K, as large ones come
+// (sparse: it takes no room on the disk).
+TEST(GgufImporter, LargeModel) {
+  constexpr std::uint64_t kLayers = 36, kHidden = 8192, kFfn = 28672;
+  GgufBuilder builder;
+  builder.text("general.architecture", "llama");
+  builder.u32("llama.block_count", kLayers);
+  builder.u32("llama.context_length", 4096);
+  builder.u32("llama.embedding_length", kHidden);
+  builder.u32("llama.feed_forward_length", kFfn);
+  builder.u32("llama.attention.head_count", 64);
+  builder.u32("llama.attention.head_count_kv", 8);
+  builder.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  builder.text("tokenizer.ggml.model", "llama");
+  std::map<std::string, std::uint64_t> offsets;
+  std::uint64_t end = 0;
+  auto add = [&](const std::string &name, std::uint64_t columns,
+                 std::uint64_t rows, std::uint32_t type) {
+    const std::uint64_t block = type == 12 ? 144 : 210; // of 256 weights
+    offsets[name] = end;
+    if (type == 0)
+      builder.tensorAt(name, {columns}, type, end);
+    else
+      builder.tensorAt(name, {columns, rows}, type, end);
+    end += type == 0 ? columns * 4 : columns / 256 * block * rows;
+    end = (end + 31) / 32 * 32;
+  };
+  add("token_embd.weight", kHidden, 32000, 12);
+  for (std::uint64_t i = 0; i < kLayers; ++i) {
+    std::string base = "blk." + std::to_string(i) + ".";
+    add(base + "attn_norm.weight", kHidden, 1, 0);
+    add(base + "attn_q.weight", kHidden, kHidden, 12);
+    add(base + "attn_k.weight", kHidden, 1024, 12);
+    add(base + "attn_v.weight", kHidden, 1024, 14);
+    add(base + "attn_output.weight", kHidden, kHidden, 12);
+    add(base + "ffn_norm.weight", kHidden, 1, 0);
+    add(base + "ffn_gate.weight", kHidden, kFfn, 12);
+    add(base + "ffn_up.weight", kHidden, kFfn, 12);
+    add(base + "ffn_down.weight", kFfn, kHidden, 14);
+  }
+  add("output_norm.weight", kHidden, 1, 0);
+  add("output.weight", kHidden, 32000, 14);
+  ASSERT_GT(end, 16'800'000'000u);
+  TempFolder folder;
+  std::vector<std::uint8_t> bytes = builder.bytes();
+  const std::uint64_t begin = bytes.size();
+  folder.write("big.gguf", bytes);
+  if (::truncate(folder.file("big.gguf").c_str(), off_t(begin + end)) != 0)
+    GTEST_SKIP() << "the file system has no sparse files of this size";
+  auto spec = importGguf(folder.file("big.gguf"));
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  EXPECT_EQ(spec->layers.size(), kLayers);
+  EXPECT_EQ(spec->vocabSize, 32000);
+  EXPECT_EQ(spec->parameters.size(), offsets.size());
+  for (const auto &[role, source] : spec->parameters)
+    EXPECT_EQ(source.byteOffset, begin + offsets.at(source.name)) << role;
+  const auto &head = spec->parameters.at("lm_head");
+  EXPECT_EQ(head.dtype, WeightDtype::Q6_K);
+  EXPECT_EQ(head.byteOffset + head.sizeBytes, begin + end);
 }
 
 TEST(GgufImporter, TinyRandomLlama) {

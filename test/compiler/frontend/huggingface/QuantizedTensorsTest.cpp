@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -231,6 +232,101 @@ TEST(QuantizedTensors, AwqOrder) {
     rows->widen(n, {&value, 1});
     EXPECT_EQ(value, float(n));
   }
+}
+
+// Codes of eight rows in GPTQ's words (one word a row) or AWQ's (one a column),
+// scales of one, a word of zero points, an index of the columns' groups.
+std::vector<float> valuesOf(CodePacking packing,
+                            std::vector<std::uint32_t> words,
+                            std::vector<std::uint32_t> zeros,
+                            std::int64_t zeroBias,
+                            std::vector<std::int32_t> index = {}) {
+  const std::size_t columns = packing == CodePacking::Gptq ? 8 : words.size();
+  auto bytes = [](const auto &values) {
+    return std::span(reinterpret_cast<const std::uint8_t *>(values.data()),
+                     values.size() * sizeof(values[0]));
+  };
+  // Group g has the scale 2^g.
+  std::vector<float> scales;
+  for (std::size_t g = 0; g < zeros.size(); ++g)
+    scales.insert(scales.end(), 8, std::ldexp(1.0f, int(g)));
+  StoredTensor tensor;
+  tensor.form = StoredForm::Codes;
+  tensor.rows = 8;
+  tensor.columns = columns;
+  tensor.bytes = bytes(words);
+  auto plane = [&](const auto &values, PlaneType type) {
+    StoredPlane plane;
+    plane.type = type;
+    plane.bytes = bytes(values);
+    plane.sizeBytes = plane.bytes.size();
+    return plane;
+  };
+  StoredCodes codes;
+  codes.packing = packing;
+  codes.group = index.empty() ? 0 : std::int64_t(columns / zeros.size());
+  codes.zeroBias = zeroBias;
+  codes.scales = plane(scales, PlaneType::F32);
+  codes.zeros = plane(zeros, PlaneType::I32);
+  if (!index.empty())
+    codes.index = plane(index, PlaneType::I32);
+  tensor.details.codes = codes;
+  auto rows = StoredRows::create(tensor);
+  EXPECT_TRUE(rows) << rows.status().message();
+  std::vector<float> values(8 * columns);
+  for (std::uint64_t n = 0; rows && n < 8; ++n)
+    rows->widen(n, std::span(values).subspan(n * columns, columns));
+  return values;
+}
+
+// X13: the same order in the words of zero points.
+TEST(QuantizedTensors, AwqOrderOfZeroPoints) {
+  std::vector<float> values =
+      valuesOf(CodePacking::Awq, {0xFFFFFFFF}, {0x75316420}, 0);
+  for (int n = 0; n < 8; ++n)
+    EXPECT_EQ(values[n], float(15 - n));
+}
+
+// B35: every stored zero point of both versions, and no sum that wraps: 0 of the
+// second is 0, 15 of the first is 16.
+TEST(QuantizedTensors, ZeroPointsDoNotWrap) {
+  const std::vector<std::uint32_t> words(8, 0x76543210);
+  for (std::int64_t bias : {0, 1})
+    for (std::uint32_t stored = 0; stored < 16; ++stored) {
+      std::vector<float> values =
+          valuesOf(CodePacking::Gptq, words, {stored * 0x11111111u}, bias);
+      for (int n = 0; n < 8; ++n)
+        for (int k = 0; k < 8; ++k)
+          ASSERT_EQ(values[n * 8 + k], float(k - int(stored) - int(bias)))
+              << "stored " << stored << " bias " << bias;
+    }
+}
+
+// X14: a column's group is what the index says, also where neighbours differ.
+TEST(QuantizedTensors, IndexDecidesTheGroup) {
+  const std::vector<std::int32_t> index = {1, 0, 0, 1, 1, 0, 1, 0};
+  std::vector<float> values =
+      valuesOf(CodePacking::Gptq, std::vector<std::uint32_t>(8, 0x76543210),
+               {0x88888888, 0x33333333}, 0, index);
+  for (int k = 0; k < 8; ++k)
+    EXPECT_EQ(values[k], index[k] ? float(k - 3) * 2 : float(k - 8)) << k;
+}
+
+// X14: an index that is no trivial one counts whatever "desc_act" says.
+TEST(QuantizedTensors, IndexCountsWithoutDescAct) {
+  json config = caseNamed("gptq_act_order")["config"];
+  ASSERT_EQ(config["desc_act"], true);
+  std::vector<FileTensor> with = tensorsOf("gptq_act_order"),
+                          without = tensorsOf("gptq_act_order");
+  ASSERT_EQ(resolve(config, with).message, "");
+  config["desc_act"] = false;
+  Outcome outcome = resolve(config, without);
+  ASSERT_EQ(outcome.message, "");
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_TRUE(without[0].details.codes->index.has_value());
+  EXPECT_EQ(without[0].details, with[0].details);
+  EXPECT_THAT(::testing::PrintToString(outcome.notes),
+              HasSubstr("scattered groups"));
 }
 
 struct Refusal {

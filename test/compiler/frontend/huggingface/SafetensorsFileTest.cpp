@@ -97,6 +97,7 @@ TEST(SafetensorsFile, HeaderLength) {
 }
 
 // B02: a file that really holds a header of 101 MiB; sparse, so it costs none.
+// The same bytes from memory.
 TEST(SafetensorsFile, HeaderAboveLimit) {
   TempFolder folder;
   std::uint64_t length = 101ull << 20;
@@ -106,10 +107,17 @@ TEST(SafetensorsFile, HeaderAboveLimit) {
   ASSERT_EQ(::truncate(folder.file("big.safetensors").c_str(),
                        static_cast<off_t>(length + 8)),
             0);
-  auto file = SafetensorsFile::open(folder.file("big.safetensors"));
-  ASSERT_FALSE(file.isOk());
-  EXPECT_THAT(file.status().message(),
-              AllOf(HasSubstr("header length"), HasSubstr("100000000")));
+  std::vector<std::uint8_t> bytes = out.bytes;
+  bytes.resize(length + 8);
+  for (const auto &file :
+       {SafetensorsFile::open(folder.file("big.safetensors")),
+        SafetensorsFile::fromMemory(bytes, "big.safetensors")}) {
+    ASSERT_FALSE(file.isOk());
+    EXPECT_THAT(file.status().message(),
+                AllOf(HasSubstr("big.safetensors"), HasSubstr("header length"),
+                      HasSubstr(std::to_string(length)),
+                      HasSubstr("100000000")));
+  }
 }
 
 std::string oneTensor(const std::string &dtype, const std::string &shape,

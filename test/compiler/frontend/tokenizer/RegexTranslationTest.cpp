@@ -53,6 +53,11 @@ TEST(RegexTranslation, WordsAndSpaces) {
   EXPECT_EQ(matches("\\bb\\w*", "ab bc\xCC\x81"), (Strings{"bc\xCC\x81"}));
   EXPECT_EQ(matches("\\Bb", "ab b"), (Strings{"b"}));
   EXPECT_EQ(matches("\\s", "\xE1\xA0\x8E\xC2\xA0"), (Strings{"\xC2\xA0"}));
+  // B17: the separators of lines and paragraphs are white space.
+  EXPECT_EQ(matches("\\s+", "a\xE2\x80\xA8\xE2\x80\xA9\xC2\x85z"),
+            (Strings{"\xE2\x80\xA8\xE2\x80\xA9\xC2\x85"}));
+  EXPECT_EQ(matches("[^\\s\\p{L}]+|\\S+", "a\xE2\x80\xA9z"),
+            (Strings{"a", "z"}));
   EXPECT_EQ(matches("\\h+", "fAx9"), (Strings{"fA", "9"}));
 }
 

@@ -60,6 +60,7 @@ void fillModel(ModuleOp module, CheckReport &report) {
   }
   report.weightsBytes = package::weightsBytes(module);
   report.conversions = package::plannedConversions(module);
+  report.kvElements = kvElementsOf(module);
   for (auto state : module.getOps<plan::StateOp>())
     report.kvBytesPerToken +=
         state.getLayers() * (state.getLayerBlockBytes() / 32);
@@ -155,7 +156,8 @@ std::string checkTable(const CheckReport &report) {
   row("weights", bytesText(report.weightsBytes));
   row("arena per token", bytesText(report.tokenArenaBytes));
   row("arena per logits row", bytesText(report.logitRowArenaBytes));
-  row("KV cache per token", bytesText(report.kvBytesPerToken));
+  row("KV cache per token",
+      bytesText(report.kvBytesPerToken) + ", " + kvText(report.kvElements));
   row("KV cache of a context",
       bytesText(report.kvBytesPerToken * report.context) + " (" +
           std::to_string(report.context) + " tokens)");
@@ -203,6 +205,7 @@ std::string checkJson(const CheckReport &report) {
   json["memory"] = {{"weights_bytes", report.weightsBytes},
                     {"arena_bytes_per_token", report.tokenArenaBytes},
                     {"arena_bytes_per_logits_row", report.logitRowArenaBytes},
+                    {"kv_elements", report.kvElements},
                     {"kv_bytes_per_token", report.kvBytesPerToken}};
   json["estimates"] = {{"artifact_bytes", report.artifactBytes},
                        {"compile_memory_bytes", report.compileMemoryBytes},

@@ -32,6 +32,7 @@ struct CheckReport {
   std::uint64_t artifactBytes = 0; // about: code is estimated
   std::uint64_t tokenArenaBytes = 0, logitRowArenaBytes = 0;
   std::uint64_t kvBytesPerToken = 0;
+  std::string kvElements;               // of keys and values
   std::uint64_t compileMemoryBytes = 0; // about, beside mapped files
   double secondsRead = 0.0, secondsCode = 0.0, secondsWrite = 0.0; // estimates
   std::vector<std::string> notes;

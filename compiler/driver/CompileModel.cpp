@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -112,8 +113,11 @@ private:
     }
     LmBuildOptions build;
     build.context = request.options.context.value_or(0);
-    build.kvDtype = request.options.kv.value_or("f16") == "f32" ? KvDtype::F32
-                                                                : KvDtype::F16;
+    build.kvDtype =
+        llvm::StringSwitch<KvDtype>(request.options.kv.value_or("f16"))
+            .Case("f32", KvDtype::F32)
+            .Case("int8", KvDtype::I8)
+            .Default(KvDtype::F16);
     build.name = request.options.name.value_or("");
     build.hashSources = request.hashSources;
     FailureOr<OwningOpRef<ModuleOp>> module = buildLm(context, spec, build);

@@ -206,8 +206,10 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
                            "\": there are no exits that they could be for");
   if (std::string target = options.target.value_or("cpu"); target != "cpu")
     return Status::unsupported("target \"" + target + "\": expected cpu");
-  if (options.kv && *options.kv != "f16" && *options.kv != "f32")
-    return Status::invalid("kv \"" + *options.kv + "\": expected f16 or f32");
+  if (options.kv && *options.kv != "f16" && *options.kv != "f32" &&
+      *options.kv != "int8")
+    return Status::invalid("kv \"" + *options.kv +
+                           "\": expected f16, f32 or int8");
   if (options.context && *options.context <= 0)
     return Status::invalid("context " + std::to_string(*options.context) +
                            ": expected a positive number");

@@ -23,7 +23,7 @@ namespace ingot {
 struct CompileOptions {
   std::optional<std::string> quantize; // none, f16, int8, int4-g64 ...
   std::optional<std::string> table;    // encoding of embedding and head
-  std::optional<std::string> kv;       // f16 or f32
+  std::optional<std::string> kv;       // f16, f32 or int8
   std::optional<std::int64_t> context; // longest sequence
   std::optional<std::string> name;     // of the model, for people
   std::optional<std::string> target;   // cpu

@@ -12,6 +12,11 @@ namespace ingot {
 std::string conversionsText(const std::vector<package::Conversion> &conversions,
                             bool measured);
 
+// What a cache keeps of a token, beside its size: the elements of keys and
+// values, and what rounding them may cost.
+std::string kvElementsOf(mlir::ModuleOp module);
+std::string kvText(const std::string &elements);
+
 // Ends with a line break.
 std::string summaryTable(CompiledModel &compiled,
                          const std::string &outputPath);

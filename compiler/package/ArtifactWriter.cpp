@@ -112,8 +112,10 @@ std::string fixedNumber(double value) {
 }
 
 // No lossy step has been measured on text, so the ledger has no measurements of
-// accuracy; it tells how far the weights are from those that were stored.
-std::string ledgerText(const std::vector<Conversion> &conversions) {
+// accuracy; it tells how far the weights are from those that were stored, and
+// what a cache of codes may lose of a number: half a code of 127.
+std::string ledgerText(ModuleOp module,
+                       const std::vector<Conversion> &conversions) {
   std::string text = "{\"measurements\":[],\"conversions\":[";
   for (const Conversion &conversion : conversions) {
     text += &conversion == conversions.data() ? "{" : ",{";
@@ -125,7 +127,16 @@ std::string ledgerText(const std::vector<Conversion> &conversions) {
             ",\"mean_relative_error\":" + fixedNumber(conversion.error.mean()) +
             "}";
   }
-  return text + "]}";
+  text += "]";
+  for (auto state : module.getOps<plan::StateOp>())
+    if (state.getDtype() == plan::StateDType::I8) {
+      text +=
+          ",\"kv_cache\":{\"encoding\":\"i8\",\"scales\":\"f32, by token and "
+          "head\",\"max_relative_error\":" +
+          fixedNumber(0.5 / 127) + "}";
+      break;
+    }
+  return text + "}";
 }
 
 // Turns the diagnostics of the translation into the message of a status.
@@ -187,7 +198,7 @@ writeArtifact(const std::string &path, ModuleOp module,
   written.tokenizerBytes = assets.tokenizer.size();
   // Errors are known when the weights are written: this only takes the place.
   written.conversions = plannedConversions(module);
-  const std::string ledger = ledgerText(written.conversions);
+  const std::string ledger = ledgerText(module, written.conversions);
 
   ArtifactLayout layout;
   layout.add(container::SegmentKind::Plan, plan);
@@ -207,7 +218,7 @@ writeArtifact(const std::string &path, ModuleOp module,
   INGOT_RETURN_IF_ERROR(writeWeights(
       module, sources, file, layout.offsetOf(container::SegmentKind::Weights),
       options, written.warnings, written.conversions));
-  const std::string measured = ledgerText(written.conversions);
+  const std::string measured = ledgerText(module, written.conversions);
   if (measured.size() != ledger.size())
     return Status::internal("the ledger has changed its size");
   INGOT_RETURN_IF_ERROR(file.write(

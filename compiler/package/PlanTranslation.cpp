@@ -170,8 +170,9 @@ private:
       state->layers = op.getLayers();
       state->kv_heads = op.getKvHeads();
       state->head_dim = op.getHeadDim();
-      state->dtype = op.getDtype() == plan::StateDType::F16 ? fbs::DType::f16
-                                                            : fbs::DType::f32;
+      state->dtype = op.getDtype() == plan::StateDType::F16   ? fbs::DType::f16
+                     : op.getDtype() == plan::StateDType::F32 ? fbs::DType::f32
+                                                              : fbs::DType::i8;
       state->block_tokens = abi::kBlockTokens;
       state->window = op.getWindow();
       state->layer_block_bytes = op.getLayerBlockBytes();

@@ -14,6 +14,18 @@ using namespace mlir;
 namespace ingot {
 namespace {
 
+// Each head to the numbers that its codes in an int8 cache stand for. (A kernel
+// multiplies by the scale once for a sum over codes: the difference is rounding.)
+void roundHeads(std::vector<float> &numbers, std::int32_t headDim) {
+  std::vector<std::int8_t> codes(static_cast<std::size_t>(headDim));
+  for (std::size_t at = 0; at < numbers.size(); at += codes.size()) {
+    float scale =
+        reference::quantizeHead(numbers.data() + at, headDim, codes.data());
+    for (std::size_t d = 0; d < codes.size(); ++d)
+      numbers[at + d] = static_cast<float>(codes[d]) * scale;
+  }
+}
+
 class Run {
 public:
   Run(const std::map<std::string, LoadedWeight> &weights,
@@ -42,11 +54,14 @@ private:
   }
   template <typename OpT>
   void store(OpT op, const LmRows &keys, const LmRows &values) {
-    bool half = lm::lookupState(op, op.getStateAttr()).getDtype().isF16();
+    Type dtype = lm::lookupState(op, op.getStateAttr()).getDtype();
+    auto headDim = static_cast<std::int32_t>(op.getHeadDim());
     auto round = [&](std::vector<float> numbers) {
-      if (half)
+      if (dtype.isF16())
         for (float &x : numbers)
           x = reference::fromHalf(reference::toHalf(x));
+      else if (dtype.isInteger(8))
+        roundHeads(numbers, headDim);
       return numbers;
     };
     caches_[CacheKey{op.getState().str(), op.getStateLayer()}] = {

@@ -145,8 +145,9 @@ LogicalResult StateOp::verify() {
       !positive(getHeadDim()) || static_cast<std::int64_t>(getWindow()) < 0)
     return emitOpError("state_c1: layers, kv_heads and head_dim must be "
                        "positive and window not negative");
-  if (!getDtype().isF16() && !getDtype().isF32())
-    return emitOpError("state_c2: dtype must be f16 or f32, found ")
+  if (!getDtype().isF16() && !getDtype().isF32() &&
+      !getDtype().isSignlessInteger(8))
+    return emitOpError("state_c2: dtype must be f16, f32 or i8, found ")
            << getDtype();
   return success();
 }

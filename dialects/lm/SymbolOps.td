@@ -99,7 +99,8 @@ def Lm_StateOp : Lm_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     still see, 0 for all; older ones may be dropped.
 
     - state_c1: `layers`, `kv_heads` and `head_dim` are positive, `window` is not negative.
-    - state_c2: `dtype` is f16 or f32.
+    - state_c2: `dtype` is f16, f32 or i8. The last stores codes of -127 to 127
+      and a float32 scale for each position and head (docs/numerics.md).
 
     Example:
     ```mlir

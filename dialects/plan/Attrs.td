@@ -45,7 +45,8 @@ def Plan_Layout : Plan_Enum<"Layout", "how a weight is packed", [
 def Plan_LayoutAttr : EnumAttr<Plan_Dialect, Plan_Layout, "layout">;
 
 def Plan_StateDType : Plan_Enum<"StateDType", "the element of a state", [
-  I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">
+  I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
+  I32EnumAttrCase<"I8", 2, "i8">
 ]>;
 def Plan_StateDTypeAttr : EnumAttr<Plan_Dialect, Plan_StateDType, "state_dtype">;
 

@@ -87,7 +87,8 @@ def Plan_StateOp : Plan_Op<"state", [Symbol]> {
   let summary = "A group of layers whose keys and values share one geometry.";
   let description = [{
     One paged cache: a block holds 32 positions of all layers of the group. A
-    window of 0 keeps all positions.
+    window of 0 keeps all positions. `dtype` i8 stores codes, with a float32 scale
+    for each position and head.
     - state_c1: layers, kv_heads and head_dim are positive; window is not negative.
 
     Example:
@@ -103,7 +104,8 @@ def Plan_StateOp : Plan_Op<"state", [Symbol]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    uint64_t getElementBytes() { return getDtype() == StateDType::F16 ? 2 : 4; }
+    // Of one head's key, or value, at one position.
+    uint64_t getHeadBytes();
     // Of one layer's part of a block; the values follow the keys.
     uint64_t getValueOffset();
     uint64_t getLayerBlockBytes() { return 2 * getValueOffset(); }

@@ -171,11 +171,22 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
+uint64_t StateOp::getHeadBytes() {
+  switch (getDtype()) {
+  case StateDType::F32:
+    return getHeadDim() * 4;
+  case StateDType::F16:
+    return getHeadDim() * 2;
+  case StateDType::I8:
+    return getHeadDim() + 4; // the scale
+  }
+  llvm_unreachable("no other element of a state");
+}
+
 uint64_t StateOp::getValueOffset() {
   // Keys of 32 positions (kBlockTokens of runtime/plan/KernelAbi.h), padded so
   // that the values start on a cache line.
-  uint64_t keys =
-      uint64_t(getKvHeads()) * getHeadDim() * 32 * getElementBytes();
+  uint64_t keys = uint64_t(getKvHeads()) * 32 * getHeadBytes();
   return (keys + 63) / 64 * 64;
 }
 

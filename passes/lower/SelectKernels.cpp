@@ -260,7 +260,8 @@ private:
     config["bits"] = quantized.getBits();
   }
   std::string stateCode(Operation *op, FlatSymbolRefAttr state) {
-    return lm::lookupState(op, state).getDtype().isF16() ? "f16" : "f32";
+    Type dtype = lm::lookupState(op, state).getDtype();
+    return dtype.isF16() ? "f16" : dtype.isF32() ? "f32" : "i8";
   }
 
   //===--------------------------------------------------------------------===//
@@ -637,9 +638,10 @@ private:
         moduleBuilder.create<StateOp>(
             op.getLoc(), state.getSymNameAttr(), state.getLayersAttr(),
             state.getKvHeadsAttr(), state.getHeadDimAttr(),
-            StateDTypeAttr::get(context, state.getDtype().isF16()
-                                             ? StateDType::F16
-                                             : StateDType::F32),
+            StateDTypeAttr::get(context,
+                                state.getDtype().isF16()   ? StateDType::F16
+                                : state.getDtype().isF32() ? StateDType::F32
+                                                           : StateDType::I8),
             state.getWindowAttr());
       } else if (auto weight = dyn_cast<lm::WeightOp>(op)) {
         if (!usedWeights.contains(weight.getSymNameAttr()))

@@ -13,7 +13,6 @@ GroupGeometry GroupGeometry::of(const fbs::StateGroup &group) {
   geometry.window = std::int32_t(group.window());
   geometry.layerBytes = group.layer_block_bytes();
   geometry.valueOffset = group.value_offset();
-  geometry.isHalf = group.dtype() == fbs::DType::f16;
   geometry.blockTokens = std::int32_t(group.block_tokens());
   return geometry;
 }

@@ -41,7 +41,6 @@ struct GroupGeometry {
   std::int32_t window = 0; // positions kept; 0: all
   std::uint64_t layerBytes = 0;
   std::uint64_t valueOffset = 0;
-  bool isHalf = true; // element type f16, else f32
   std::int32_t blockTokens = 32;
 
   std::uint64_t blockBytes() const { return layerBytes * layers; }

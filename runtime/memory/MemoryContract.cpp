@@ -82,7 +82,7 @@ std::string MemoryContract::describe() const {
     row("state " + printable(state.name), state.bytes(),
         std::to_string(state.blocks) + " blocks of " +
             std::to_string(state.blockTokens) + " tokens, " +
-            sizeText(state.blockBytes) + " each");
+            sizeText(state.blockBytes) + " each, " + state.elements);
   row("taken at start", privateBytes(), "all but the weights");
   text += "  fits: " + std::to_string(sequences) + " x " +
           std::to_string(context) + " tokens; the longest alone " +
@@ -145,6 +145,7 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
     GroupGeometry geometry = GroupGeometry::of(*group);
     MemoryContract::State state;
     state.name = geometry.name;
+    state.elements = fbs::EnumNameDType(group->dtype());
     state.blockTokens = geometry.blockTokens;
     state.window = geometry.window;
     std::int64_t blocks =

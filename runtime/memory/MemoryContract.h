@@ -37,6 +37,7 @@ struct MemoryContract {
   std::uint64_t scratchBytesPerWorker = 0;
   struct State {
     std::string name;
+    std::string elements; // of keys and values: "f32", "f16" or "i8"
     std::int32_t blocks = 0;
     std::uint64_t blockBytes = 0;
     std::int32_t blockTokens = 0;

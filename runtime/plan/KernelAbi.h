@@ -207,6 +207,11 @@ struct CapParams {
 // base + b * blockBytes and holds, in the element type of the kernel,
 //   K [kvHeads, headDim, kBlockTokens]   (tokens are the lanes of the scores)
 //   V [kvHeads, kBlockTokens, headDim]   at valueOffsetBytes
+// In int8 each head of K, and of V, is followed by the float32 scales of its
+// kBlockTokens tokens; an element stands for code * scale (docs/numerics.md).
+inline constexpr int64_t kvHeadBytes(int64_t headDim, int64_t elementBytes) {
+  return kBlockTokens * (headDim * elementBytes + (elementBytes == 1 ? 4 : 0));
+}
 struct KvLayer {
   uint8_t *base;
   int64_t blockBytes;

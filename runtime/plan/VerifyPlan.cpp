@@ -115,18 +115,23 @@ Status checkState(const fbs::StateGroup &state) {
   INGOT_RETURN_IF_ERROR(checkDimension("layers", state.layers()));
   INGOT_RETURN_IF_ERROR(checkDimension("kv_heads", state.kv_heads()));
   INGOT_RETURN_IF_ERROR(checkDimension("head_dim", state.head_dim()));
-  if (state.dtype() != fbs::DType::f16 && state.dtype() != fbs::DType::f32)
-    return Status::unsupported("dtype, expected f16 or f32");
+  std::uint64_t element = state.dtype() == fbs::DType::f32   ? 4
+                          : state.dtype() == fbs::DType::f16 ? 2
+                          : state.dtype() == fbs::DType::i8  ? 1
+                                                             : 0;
+  if (element == 0)
+    return Status::unsupported("dtype, expected f32, f16 or i8");
   if (state.block_tokens() != std::uint32_t(abi::kBlockTokens))
     return Status::unsupported("block_tokens " + str(state.block_tokens()) +
                                ", expected " + str(abi::kBlockTokens));
   if (state.window() > kMaxDimension)
     return Status::invalid("window " + str(state.window()) +
                            " is out of range");
-  std::uint64_t element = state.dtype() == fbs::DType::f16 ? 2 : 4;
   std::uint64_t width = std::uint64_t(state.kv_heads()) * state.head_dim();
   INGOT_RETURN_IF_ERROR(checkDimension("kv_heads * head_dim", width));
-  std::uint64_t half = width * abi::kBlockTokens * element;
+  std::uint64_t half =
+      state.kv_heads() *
+      std::uint64_t(abi::kvHeadBytes(state.head_dim(), std::int64_t(element)));
   if (state.value_offset() < half || state.value_offset() % 64 != 0 ||
       !isInside(state.value_offset(), half, state.layer_block_bytes()) ||
       state.layer_block_bytes() % 64 != 0 ||

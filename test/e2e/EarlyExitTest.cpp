@@ -123,6 +123,7 @@ struct Form {
   const char *quantize;
   const char *exits;
   bool hasMaps;
+  const char *kv = "f16";
 };
 
 class EarlyExitTest : public ::testing::TestWithParam<Form> {
@@ -137,8 +138,8 @@ protected:
       ASSERT_FALSE(maps.empty());
       flags += " --exit-maps " + maps;
     }
-    plain_ = compiledModel(form.model, form.quantize);
-    early_ = compiledModel(form.model, form.quantize, "f16", flags);
+    plain_ = compiledModel(form.model, form.quantize, form.kv);
+    early_ = compiledModel(form.model, form.quantize, form.kv, flags);
     ASSERT_FALSE(plain_.empty() || early_.empty());
     firstExit_ = std::atoi(form.exits);
   }
@@ -286,11 +287,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Form{"families/gemma2", "int8", "1", false},
                       Form{"families/cohere", "f16", "1", false},
                       Form{"families/gpt2", "int8", "1", false},
-                      Form{"families/llama-dynamic", "f16", "1", false}),
+                      Form{"families/llama-dynamic", "f16", "1", false},
+                      // Fills write codes, too.
+                      Form{"tiny-mistral", "int8", "1", false, "int8"}),
     [](const auto &info) {
-      std::string name = std::string(info.param.model) + "_" +
-                         info.param.quantize +
-                         (info.param.hasMaps ? "_maps" : "");
+      std::string name =
+          std::string(info.param.model) + "_" + info.param.quantize +
+          (info.param.hasMaps ? "_maps" : "") + "_" + info.param.kv;
       for (char &c : name)
         c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
       return name;

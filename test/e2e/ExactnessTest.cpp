@@ -27,10 +27,13 @@ using Logits = std::vector<std::vector<float>>;
 struct Case {
   std::string model;
   std::string quantize;
+  std::string kv = "f16";
 };
 
 std::string caseName(const ::testing::TestParamInfo<Case> &info) {
   std::string name = info.param.model + "_" + info.param.quantize;
+  if (info.param.kv != "f16")
+    name += "_kv_" + info.param.kv;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; },
       '_');
@@ -38,7 +41,7 @@ std::string caseName(const ::testing::TestParamInfo<Case> &info) {
 }
 
 std::ostream &operator<<(std::ostream &out, const Case &c) {
-  return out << c.model << " " << c.quantize;
+  return out << c.model << " " << c.quantize << " " << c.kv;
 }
 
 class ExactnessTest : public ::testing::TestWithParam<Case> {
@@ -47,7 +50,7 @@ protected:
     std::string missing = whyNotCompiled(GetParam().model);
     if (!missing.empty())
       GTEST_SKIP() << missing;
-    path_ = compiledModel(GetParam().model, GetParam().quantize);
+    path_ = compiledModel(GetParam().model, GetParam().quantize, GetParam().kv);
     ASSERT_FALSE(path_.empty());
   }
 
@@ -254,4 +257,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"families/falcon-groups", "f16"}, Case{"families/granite", "f16"},
         Case{"families/smollm3", "int8"}, Case{"families/llama-dynamic", "f16"},
         Case{"families/phi4-mini", "int8"}),
+    caseName);
+
+// Codes in the cache: plain, with normed heads, with a window, with capped
+// scores, with heads of another size, with frequencies by length.
+INSTANTIATE_TEST_SUITE_P(
+    Int8Cache, ExactnessTest,
+    ::testing::Values(Case{"tiny-llama", "int8", "int8"},
+                      Case{"tiny-qwen3", "f16", "int8"},
+                      Case{"tiny-mistral", "int4-g32", "int8"},
+                      Case{"families/gemma2", "int8", "int8"},
+                      Case{"families/cohere", "int8", "int8"},
+                      Case{"families/llama-dynamic", "f16", "int8"}),
     caseName);

@@ -273,4 +273,41 @@ void compareWithTransformers(const GoldenModel &model) {
               goldens->greedy.size() * goldens->greedy[0].tokens.size());
 }
 
+void compareInt8Cache(const GoldenModel &model, double share) {
+  std::string missing = whyNotCompiled(model.path);
+  if (!missing.empty())
+    GTEST_SKIP() << missing;
+  auto goldens = readGoldens(model.name);
+  if (goldens.status().code() == StatusCode::NotFound)
+    GTEST_SKIP() << goldens.status().message();
+  ASSERT_TRUE(goldens.isOk()) << goldens.status().message();
+  ASSERT_NO_FATAL_FAILURE(expectWeights(model, goldens->weightsSha256));
+  std::string path = compiledModel(model.path, "f32", "int8");
+  ASSERT_FALSE(path.empty());
+  EngineOptions options;
+  options.logitRows = options.stepTokens;
+  for (const Tokens &prompt : goldens->prompts)
+    options.context = std::max(options.context, std::int32_t(prompt.size()));
+  auto engine = Engine::open(path, options);
+  ASSERT_TRUE(engine.isOk()) << engine.status().message();
+  double worst = 0;
+  for (const GoldenLogits &golden : goldens->logits) {
+    auto rows =
+        scoreTokens(**engine, goldens->prompts[std::size_t(golden.prompt)]);
+    ASSERT_FALSE(rows.empty());
+    double error = 0;
+    for (std::size_t i = 0; i < golden.ids.size(); ++i)
+      error = std::max(
+          error, std::abs(double(rows.back()[std::size_t(golden.ids[i])]) -
+                          golden.logits[i]));
+    error /= std::abs(golden.logits[0]);
+    EXPECT_LE(error, share) << "prompt " << golden.prompt;
+    worst = std::max(worst, error);
+  }
+  EXPECT_GT(worst, 1e-5) << "the cache seems to hold no codes";
+  std::printf("%-22s int8 cache: largest error %.3g of the largest logit "
+              "(allowed %.3g)\n",
+              model.name.c_str(), worst, share);
+}
+
 } // namespace ingot::test

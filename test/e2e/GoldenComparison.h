@@ -56,4 +56,9 @@ double logSumExp(const std::vector<float> &logits);
 // where there are no goldens. Prints the errors and each flip.
 void compareWithTransformers(const GoldenModel &model);
 
+// The same with keys and values as int8 codes. What a cache of codes costs has no
+// bound that could be derived, so the bound is one that was measured: no stored
+// logit differs from the truth by more than `share` of the largest logit's size.
+void compareInt8Cache(const GoldenModel &model, double share);
+
 } // namespace ingot::test

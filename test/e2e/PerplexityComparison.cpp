@@ -121,7 +121,7 @@ void compareIntegers(const GoldenModel &model, const std::string &text,
   if (!missing.empty())
     GTEST_SKIP() << missing;
   auto truth = open(model, "f32", "f32", kWindow);
-  auto rounded = open(model, bound.quantize, "f16", kWindow);
+  auto rounded = open(model, bound.quantize, bound.kv, kWindow);
   ASSERT_TRUE(truth && rounded);
   auto windows = windowsOf(*truth, text, kWindow, maxWindows);
   ASSERT_FALSE(windows.empty());
@@ -140,11 +140,12 @@ void compareIntegers(const GoldenModel &model, const std::string &text,
   double after = std::exp(roundedSum / (count * (kWindow - 1)));
   double change = after / before - 1;
   double meanKl = klSum / (count * kWindow);
-  std::printf("%s %s: perplexity %.4f, f32 %.4f, change %+.3f %% (allowed "
-              "%.3g %%), mean KL %.3g (allowed %.3g), %zu windows\n",
-              model.name.c_str(), bound.quantize.c_str(), after, before,
-              100 * change, 100 * bound.perplexity, meanKl, bound.meanKl,
-              windows.size());
+  std::printf(
+      "%s %s, kv %s: perplexity %.4f, f32 %.4f, change %+.3f %% (allowed "
+      "%.3g %%), mean KL %.3g (allowed %.3g), %zu windows\n",
+      model.name.c_str(), bound.quantize.c_str(), bound.kv.c_str(), after,
+      before, 100 * change, 100 * bound.perplexity, meanKl, bound.meanKl,
+      windows.size());
   EXPECT_LE(std::abs(change), bound.perplexity);
   EXPECT_LE(meanKl, bound.meanKl);
   EXPECT_GT(meanKl, 0) << "both artifacts seem to hold the same weights";

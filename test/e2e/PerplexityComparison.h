@@ -9,11 +9,12 @@
 
 namespace ingot::test {
 
-// What rounding the weights to integers may cost.
+// What rounding the weights, or keys and values, to integers may cost.
 struct IntegerBound {
   std::string quantize;
   double perplexity; // change, as a share of the perplexity with float32
   double meanKl;     // mean divergence from float32, in nats
+  std::string kv = "f16";
 };
 
 // Scores the windows of perplexity.json: each window's sum and the perplexity

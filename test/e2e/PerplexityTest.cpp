@@ -30,3 +30,8 @@ TEST(PerplexityTest, targetWithInt4StaysNearFloat32) {
   compareIntegers(smallModel("target"), readText(kHeldOut), 20,
                   {"int4-g32", 0.02, 0.02});
 }
+
+TEST(PerplexityTest, targetWithInt8CacheStaysNearFloat32) {
+  compareIntegers(smallModel("target"), readText(kHeldOut), 20,
+                  {"f32", 0.002, 0.0005, "int8"});
+}

@@ -39,13 +39,18 @@ struct Said {
   }
 };
 
-class ServingExactnessTest : public ::testing::TestWithParam<const char *> {
+struct Case {
+  std::string model;
+  std::string kv = "f16";
+};
+
+class ServingExactnessTest : public ::testing::TestWithParam<Case> {
 protected:
   void SetUp() override {
-    std::string missing = whyNotCompiled(GetParam());
+    std::string missing = whyNotCompiled(GetParam().model);
     if (!missing.empty())
       GTEST_SKIP() << missing;
-    path_ = compiledModel(GetParam(), "int8");
+    path_ = compiledModel(GetParam().model, "int8", GetParam().kv);
     ASSERT_FALSE(path_.empty());
   }
 
@@ -130,7 +135,7 @@ protected:
   // Each request alone, its prompt computed whole.
   const std::vector<std::string> &expected() {
     static std::map<std::string, std::vector<std::string>> ofModels;
-    std::vector<std::string> &answers = ofModels[GetParam()];
+    std::vector<std::string> &answers = ofModels[path_];
     if (!answers.empty())
       return answers;
     auto engine = open({}, 0);
@@ -255,7 +260,7 @@ TEST_P(ServingExactnessTest, speculating) {
       continue; // refused: nothing says that the two have the same tokens
     options.speculation = speculation;
     if (speculation == Speculation::Draft)
-      options.draft = compiledModel(GetParam(), "int4");
+      options.draft = compiledModel(GetParam().model, "int4");
     options.chunkTokens = 11;
     options.kvBytes = roomy->contract().stateBytes() / 48 * 9;
     auto engine = open(options, 8);
@@ -296,15 +301,17 @@ TEST_P(ServingExactnessTest, forked) {
           << "request " << index << " copy " << copy;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ServingExactnessTest,
-                         ::testing::Values("tiny-llama", "tiny-mistral",
-                                           "families/llama-dynamic",
-                                           "families/phi4-mini"),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == '-' || c == '/'; },
-                               '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ServingExactnessTest,
+    ::testing::Values(Case{"tiny-llama"}, Case{"tiny-mistral"},
+                      Case{"families/llama-dynamic"},
+                      Case{"families/phi4-mini"}, Case{"tiny-mistral", "int8"}),
+    [](const auto &info) {
+      std::string name = info.param.model;
+      if (info.param.kv != "f16")
+        name += "_kv_" + info.param.kv;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; },
+          '_');
+      return name;
+    });

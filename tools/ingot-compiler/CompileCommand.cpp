@@ -197,8 +197,10 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
   command.add_option("--exit-maps", options.exitMaps,
                      "Maps and confidences of the exits, as fit-exits has "
                      "written them");
-  command.add_option("--kv", options.kv,
-                     "Elements of the KV cache: f16 (default), f32");
+  command.add_option(
+      "--kv", options.kv,
+      "Elements of the KV cache: f16 (default), f32, int8 (half the "
+      "bytes of f16; lossy)");
   command.add_option("--context", options.context,
                      "Longest sequence (default: the model's own)");
   command.add_option("--name", options.name,

@@ -149,7 +149,7 @@ Json artifactJson(const Artifact &artifact, bool verified) {
          {"layers", state->layers()},
          {"kv_heads", state->kv_heads()},
          {"head_dim", state->head_dim()},
-         {"dtype", state->dtype() == fbs::DType::f16 ? "f16" : "f32"},
+         {"dtype", fbs::EnumNameDType(state->dtype())},
          {"window", state->window()},
          {"block_tokens", state->block_tokens()},
          {"bytes_per_token", state->layer_block_bytes() * state->layers() /
@@ -285,9 +285,12 @@ void printText(const Artifact &artifact, const Json &report) {
         static_cast<unsigned long long>(sums["tensors"].get<std::uint64_t>()),
         bytesText(double(sums["bytes"].get<std::uint64_t>())).c_str());
   for (const Json &state : report["states"])
-    std::printf("state     %s: %d layers, %s, %s a token\n",
+    std::printf("state     %s: %d layers, %s%s, %s a token\n",
                 shown(state["name"]).c_str(), state["layers"].get<int>(),
                 state["dtype"].get<std::string>().c_str(),
+                state["dtype"] == "i8"
+                    ? " (rounded, a scale for each token and head)"
+                    : "",
                 bytesText(state["bytes_per_token"].get<double>()).c_str());
   for (const Json &target : report["targets"]) {
     std::printf("target    %s: %d launches, %zu kernels\n",

@@ -44,7 +44,7 @@ struct KernelVariant {
 //   gated, activate   activation ("silu", "gelu_tanh", "gelu", "relu");
 //                     [group, bits]
 //   add, cap          -
-//   rope_cache_write  head_dim, kv ("f32", "f16")
+//   rope_cache_write  head_dim, kv ("f32", "f16", "i8")
 //   attention         head_dim, kv; [group, bits]: group divides head_dim
 //   gather_rows       -
 //

@@ -118,7 +118,7 @@ private:
 };
 
 const std::vector<std::string> kEncodings = {"f32", "f16", "bf16", "i8", "i4"};
-const std::vector<std::string> kCacheTypes = {"f32", "f16"};
+const std::vector<std::string> kCacheTypes = {"f32", "f16", "i8"};
 const std::vector<std::string> kActivations = {"silu", "gelu_tanh", "gelu",
                                                "relu"};
 

@@ -246,8 +246,11 @@ void LmBuilder::addStates() {
     stateOfLayer_.push_back(
         {"kv" + std::to_string(group - groups.begin()), group->second++});
   }
-  Type dtype = options_.kvDtype == KvDtype::F32 ? Type(builder_.getF32Type())
-                                                : Type(builder_.getF16Type());
+  Type dtype = builder_.getF16Type();
+  if (options_.kvDtype == KvDtype::F32)
+    dtype = builder_.getF32Type();
+  else if (options_.kvDtype == KvDtype::I8)
+    dtype = builder_.getI8Type();
   for (auto [index, group] : llvm::enumerate(groups)) {
     auto [kvHeads, headDim, window] = group.first;
     std::string name = "kv" + std::to_string(index);

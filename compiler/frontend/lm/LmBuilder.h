@@ -10,7 +10,7 @@
 
 namespace ingot {
 
-enum class KvDtype { F16, F32 };
+enum class KvDtype { F16, F32, I8 };
 
 struct LmBuildOptions {
   // Longest sequence to serve; 0 takes the model's own, a longer one is

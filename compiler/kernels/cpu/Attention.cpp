@@ -79,6 +79,10 @@ INGOT_INLINE void scoreHalf(Tile &tile, const Element *keys, int32_t headDim,
     INGOT_UNROLL for (int q = 0; q < Queries; ++q) sum[q] =
         fmaOf(splat(query[q][d]), k, sum[q]);
   }
+  if constexpr (kHasKvScales<Element>) {
+    const VecF keyScales = load(scalesOf(keys, headDim) + from);
+    INGOT_UNROLL for (int q = 0; q < Queries; ++q) sum[q] = sum[q] * keyScales;
+  }
   INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
     VecF score = sum[q] * splat(scale);
     if (softCap != 0.0f)
@@ -106,6 +110,17 @@ INGOT_INLINE BlockSums softmaxBlock(float *scores, int32_t low, int32_t high) {
   store(scores, p0);
   store(scores + kLanes, p1);
   return {maximum, sumLanes(p0 + p1)};
+}
+
+// The weights of a block, once their sum is taken, as weights of codes.
+template <typename Element>
+INGOT_INLINE void scaleWeights(float *weights, const Element *values,
+                               int32_t headDim) {
+  if constexpr (kHasKvScales<Element>) {
+    const float *scales = scalesOf(values, headDim);
+    store(weights, load(weights) * load(scales));
+    store(weights + kLanes, load(weights + kLanes) * load(scales + kLanes));
+  }
 }
 
 // A tile of the items from `index` on.
@@ -167,6 +182,7 @@ INGOT_INLINE void attendBlock(Tile &state, const abi::AttentionParams &params,
     if (low[q] >= high[q])
       continue;
     sums[q] = softmaxBlock(state.scores[q], low[q], high[q]);
+    scaleWeights(state.scores[q], values, headDim);
     if (!state.begun[q])
       continue;
     const float maximum =
@@ -281,8 +297,7 @@ INGOT_INLINE void attention(const abi::AttentionParams *given,
     }
 
     const abi::SequenceSpan sequence = params.sequences[head.sequence];
-    const int64_t headOffset =
-        static_cast<int64_t>(head.kvHead) * headDim * kBlock;
+    const int64_t headOffset = head.kvHead * headElements<Element>(headDim);
     INGOT_NO_UNROLL for (int32_t block = firstBlock; block <= lastBlock;
                          ++block) {
       const KvBlock<Element> kv =
@@ -323,4 +338,9 @@ extern "C" void ingot_attention_f16(const abi::AttentionParams *params,
                                     const abi::Slice *slice, int32_t headDim,
                                     int32_t group, int32_t bits) {
   attention<_Float16>(params, slice, headDim, {group, bits});
+}
+extern "C" void ingot_attention_i8(const abi::AttentionParams *params,
+                                   const abi::Slice *slice, int32_t headDim,
+                                   int32_t group, int32_t bits) {
+  attention<int8_t>(params, slice, headDim, {group, bits});
 }

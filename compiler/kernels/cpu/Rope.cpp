@@ -152,16 +152,20 @@ INGOT_INLINE void ropeCacheWrite(const abi::RopeCacheWriteParams *params,
     for (int32_t h = 0; h < kvHeads; ++h) {
       float key[kMaxHeadDim];
       makeHead(key, k + h * headDim, maker, h);
-      Element *keys = block.keys +
-                      static_cast<int64_t>(h) * headDim * abi::kBlockTokens +
-                      slot;
-      Element *values =
-          block.values +
-          (static_cast<int64_t>(h) * abi::kBlockTokens + slot) * headDim;
-      for (int32_t d = 0; d < headDim; ++d)
-        keys[d * abi::kBlockTokens] = static_cast<Element>(key[d]);
-      for (int32_t d = 0; d < headDim; ++d)
-        values[d] = static_cast<Element>(v[h * headDim + d]);
+      const float *value = v + h * headDim;
+      const int64_t offset = h * headElements<Element>(headDim);
+      Element *keys = block.keys + offset;
+      Element *values = block.values + offset;
+      Element *ownValue = values + slot * headDim;
+      if constexpr (kHasKvScales<Element>) {
+        storeHead(keys + slot, abi::kBlockTokens, key, headDim,
+                  scalesOf(keys, headDim) + slot);
+        storeHead(ownValue, 1, value, headDim,
+                  scalesOf(values, headDim) + slot);
+      } else {
+        storeHead(keys + slot, abi::kBlockTokens, key, headDim);
+        storeHead(ownValue, 1, value, headDim);
+      }
     }
   }
 }
@@ -175,4 +179,9 @@ extern "C" void
 ingot_rope_cache_write_f16(const abi::RopeCacheWriteParams *params,
                            const abi::Slice *slice, int32_t headDim) {
   ropeCacheWrite<_Float16>(params, slice, headDim);
+}
+extern "C" void
+ingot_rope_cache_write_i8(const abi::RopeCacheWriteParams *params,
+                          const abi::Slice *slice, int32_t headDim) {
+  ropeCacheWrite<int8_t>(params, slice, headDim);
 }

@@ -23,45 +23,81 @@ public:
       : layer_(layer), blocks_(blockTable + sequence.blockTableOffset),
         headDim_(headDim), type_(type) {}
 
+  // Of int8 a code, without its scale.
   float key(std::int32_t head, std::int32_t d, std::int32_t position) const {
-    return read(base(position), keyIndex(head, d, position));
+    return read(keys(head, position), keyIndex(d, position));
   }
   float value(std::int32_t head, std::int32_t d, std::int32_t position) const {
-    return read(base(position) + layer_.valueOffsetBytes,
-                valueIndex(head, d, position));
+    return read(values(head, position), valueIndex(d, position));
   }
-  void setKey(std::int32_t head, std::int32_t d, std::int32_t position,
-              float x) const {
-    write(base(position), keyIndex(head, d, position), x);
+  float keyScale(std::int32_t head, std::int32_t position) const {
+    return scales(keys(head, position))[position % kBlock];
   }
-  void setValue(std::int32_t head, std::int32_t d, std::int32_t position,
-                float x) const {
-    write(base(position) + layer_.valueOffsetBytes,
-          valueIndex(head, d, position), x);
+  float valueScale(std::int32_t head, std::int32_t position) const {
+    return scales(values(head, position))[position % kBlock];
+  }
+  bool hasScales() const { return type_ == CacheType::I8; }
+
+  void setKey(std::int32_t head, std::int32_t position, const float *x) const {
+    std::uint8_t *to = keys(head, position);
+    const std::vector<float> elements = elementsOf(to, position, x);
+    for (std::int32_t d = 0; d < headDim_; ++d)
+      write(to, keyIndex(d, position), elements[d]);
+  }
+  void setValue(std::int32_t head, std::int32_t position,
+                const float *x) const {
+    std::uint8_t *to = values(head, position);
+    const std::vector<float> elements = elementsOf(to, position, x);
+    for (std::int32_t d = 0; d < headDim_; ++d)
+      write(to, valueIndex(d, position), elements[d]);
   }
 
 private:
-  std::uint8_t *base(std::int32_t position) const {
-    return layer_.base + blocks_[position / kBlock] * layer_.blockBytes;
+  std::uint8_t *keys(std::int64_t head, std::int32_t position) const {
+    const std::int64_t block = blocks_[position / kBlock];
+    return layer_.base + block * layer_.blockBytes +
+           head * abi::kvHeadBytes(headDim_, elementBytes());
   }
-  std::int64_t keyIndex(std::int64_t head, std::int64_t d,
-                        std::int32_t position) const {
-    return (head * headDim_ + d) * kBlock + position % kBlock;
+  std::uint8_t *values(std::int64_t head, std::int32_t position) const {
+    return keys(head, position) + layer_.valueOffsetBytes;
   }
-  std::int64_t valueIndex(std::int64_t head, std::int64_t d,
-                          std::int32_t position) const {
-    return (head * kBlock + position % kBlock) * headDim_ + d;
+  std::int64_t elementBytes() const {
+    return type_ == CacheType::F32 ? 4 : type_ == CacheType::F16 ? 2 : 1;
   }
-  float read(const std::uint8_t *plane, std::int64_t index) const {
+  static std::int64_t keyIndex(std::int64_t d, std::int32_t position) {
+    return d * kBlock + position % kBlock;
+  }
+  std::int64_t valueIndex(std::int64_t d, std::int32_t position) const {
+    return position % kBlock * headDim_ + d;
+  }
+  float *scales(std::uint8_t *head) const {
+    return reinterpret_cast<float *>(head + headDim_ * kBlock);
+  }
+  // The numbers that stand for x in the cache; of int8 codes, whose scale is
+  // written here.
+  std::vector<float> elementsOf(std::uint8_t *head, std::int32_t position,
+                                const float *x) const {
+    if (!hasScales())
+      return {x, x + headDim_};
+    std::vector<std::int8_t> codes(headDim_);
+    scales(head)[position % kBlock] = quantizeHead(x, headDim_, codes.data());
+    return {codes.begin(), codes.end()};
+  }
+  float read(const std::uint8_t *head, std::int64_t index) const {
     if (type_ == CacheType::F32)
-      return reinterpret_cast<const float *>(plane)[index];
-    return fromHalf(reinterpret_cast<const std::uint16_t *>(plane)[index]);
+      return reinterpret_cast<const float *>(head)[index];
+    if (type_ == CacheType::I8)
+      return reinterpret_cast<const std::int8_t *>(head)[index];
+    return fromHalf(reinterpret_cast<const std::uint16_t *>(head)[index]);
   }
-  void write(std::uint8_t *plane, std::int64_t index, float x) const {
+  void write(std::uint8_t *head, std::int64_t index, float x) const {
     if (type_ == CacheType::F32)
-      reinterpret_cast<float *>(plane)[index] = x;
+      reinterpret_cast<float *>(head)[index] = x;
+    else if (type_ == CacheType::I8)
+      reinterpret_cast<std::int8_t *>(head)[index] =
+          static_cast<std::int8_t>(x);
     else
-      reinterpret_cast<std::uint16_t *>(plane)[index] = toHalf(x);
+      reinterpret_cast<std::uint16_t *>(head)[index] = toHalf(x);
   }
 
   const abi::KvLayer &layer_;
@@ -173,10 +209,8 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
     for (std::int32_t h = 0; h < params.kvHeads; ++h) {
       const auto head =
           madeHead(params, k, params.kvHeads, h, params.kNorm, table);
-      for (std::int32_t d = 0; d < headDim; ++d) {
-        cache.setKey(h, d, position, head[d]);
-        cache.setValue(h, d, position, v[h * headDim + d]);
-      }
+      cache.setKey(h, position, head.data());
+      cache.setValue(h, position, v + h * headDim);
     }
   }
 }
@@ -216,6 +250,8 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
           float score = 0.0f;
           for (std::int32_t d = 0; d < headDim; ++d)
             score = std::fma(q[d], cache.key(kvHead, d, at), score);
+          if (cache.hasScales())
+            score = score * cache.keyScale(kvHead, at);
           p[j] = score * params.scale;
           if (params.softCap != 0.0f)
             p[j] = kernels::softCapLaw(p[j], params.softCap);
@@ -234,6 +270,12 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
         for (std::int32_t j = 0; j < apart; ++j)
           sum[j] = sum[j] + sum[j + apart];
       const float s = sum[0];
+      if (cache.hasScales())
+        for (std::int32_t j = 0; j < kBlock; ++j) {
+          const std::int32_t at = block * kBlock + j;
+          if (at >= first && at <= position)
+            p[j] = p[j] * cache.valueScale(kvHead, at);
+        }
       std::vector<float> v(headDim, 0.0f);
       for (std::int32_t d = 0; d < headDim; ++d)
         for (std::int32_t j = 0; j < kBlock; ++j) {

@@ -19,7 +19,8 @@ struct Encoding {
 // Bits of the activation codes that an integer encoding is multiplied with.
 std::int32_t activationBits(Code code);
 enum class Activation { Silu, GeluTanh, Gelu, Relu };
-enum class CacheType { F32, F16 };
+// I8: codes with a float32 scale for each token and head.
+enum class CacheType { F32, F16, I8 };
 
 // Group 0 of a quantisation writes float32 only.
 void embed(const abi::EmbedParams &params, const abi::Slice &slice,

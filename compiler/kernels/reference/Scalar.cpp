@@ -116,6 +116,27 @@ static float sumPairwise(float (&lanes)[16]) {
   return lanes[0];
 }
 
+float quantizeHead(const float *values, std::int32_t headDim,
+                   std::int8_t *codes) {
+  float amax = 0.0f;
+  bool finite = true;
+  for (std::int32_t d = 0; d < headDim; ++d) {
+    codes[d] = 0;
+    finite = finite && std::isfinite(values[d]);
+    amax = std::fmax(amax, std::fabs(values[d]));
+  }
+  if (!finite)
+    return std::numeric_limits<float>::quiet_NaN();
+  if (amax == 0.0f)
+    return 1.0f;
+  const float inverse = 127.0f / amax;
+  if (std::isinf(inverse))
+    return 1.0f;
+  for (std::int32_t d = 0; d < headDim; ++d)
+    codes[d] = static_cast<std::int8_t>(std::nearbyint(values[d] * inverse));
+  return amax / 127.0f;
+}
+
 float sumOfSquares(const float *values, std::int32_t width) {
   float lanes[16] = {};
   for (std::int32_t k = 0; k < width; ++k)

@@ -29,6 +29,11 @@ void quantizeValues(const abi::QuantizedRows &rows, std::int32_t token,
                     std::int32_t column, std::int32_t width,
                     Quantization quantization, const float *values);
 
+// A key or value of one head to codes of the int8 cache; gives their scale. NaN
+// where a value is not finite, 1 where all are zero or too small.
+float quantizeHead(const float *values, std::int32_t headDim,
+                   std::int8_t *codes);
+
 // The sum of squares by the law of RMSNorm: 16 lanes, then pairwise.
 float sumOfSquares(const float *values, std::int32_t width);
 // Mean and inverse deviation of a row by the law of LayerNorm.

@@ -250,7 +250,7 @@ public:
     out.itemMultiple = std::int32_t(op.heads() / op.kv_heads());
     out.bytesPerRow = rowBytes({op.query(), op.output(), op.quantized()});
     out.bytesPerPosition =
-        2.0 * op.kv_heads() * op.head_dim() * (geometry.isHalf ? 2.0 : 4.0);
+        double(geometry.layerBytes) / double(geometry.blockTokens);
   }
 
   void bind(const fbs::GatherRows &op, BoundLaunch &out) const {

@@ -238,9 +238,8 @@ void benchAttention(const codegen::CpuLevel &level, const std::string &type,
     // One sequence a token for 16, else one sequence that ends at `context`.
     const int sequences = tokens == 16 ? 16 : 1;
     const int blocks = (context + 31) / 32;
-    const int elementBytes = type == "f16" ? 2 : 4;
-    const std::int64_t plane =
-        static_cast<std::int64_t>(kvHeads) * 64 * 32 * elementBytes;
+    const int elementBytes = type == "f32" ? 4 : type == "f16" ? 2 : 1;
+    const std::int64_t plane = kvHeads * abi::kvHeadBytes(64, elementBytes);
     // As in a model, where one layer's cache follows another's: of a long context
     // none is in the processor's cache when its turn comes.
     const std::size_t layerBytes =
@@ -367,7 +366,8 @@ int main(int argc, char **argv) {
   benchLinear(*level, "i4", 32, limits, filter);
   benchLinear(*level, "i4", 128, limits, filter);
   benchLinear(*level, "f16", 0, limits, filter);
-  benchAttention(*level, "f16", 9, 3, limits, filter);
+  for (const char *type : {"f16", "i8"})
+    benchAttention(*level, type, 9, 3, limits, filter);
   benchRows(*level, limits, filter);
   return 0;
 }

@@ -253,6 +253,12 @@ TEST(KernelCatalogTest, NamesFollowTheGrammar) {
   EXPECT_EQ(nameOf("cap", {}), "cap");
   EXPECT_EQ(nameOf("attention", {{"head_dim", 80}, {"kv", "f32"}}),
             "attention_h80_f32_f32");
+  EXPECT_EQ(
+      nameOf("attention",
+             {{"head_dim", 64}, {"kv", "i8"}, {"group", 32}, {"bits", 8}}),
+      "attention_h64_i8_q8g32");
+  EXPECT_EQ(nameOf("rope_cache_write", {{"head_dim", 8}, {"kv", "i8"}}),
+            "rope_cache_write_h8_i8");
 }
 
 TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
@@ -291,6 +297,9 @@ TEST(KernelCatalogTest, RefusesWhatHasNoKernel) {
       "kernel linear: \"minimum\": expected 0, or 1 for i4, found 1 for i8");
   EXPECT_EQ(message("gather_rows", {{"width", 4}}),
             "kernel gather_rows: unknown key \"width\"");
+  EXPECT_EQ(message("attention", {{"head_dim", 64}, {"kv", "i4"}}),
+            "kernel attention: \"kv\": expected one of f32, f16, i8, found "
+            "\"i4\"");
   EXPECT_EQ(message("attention", {{"head_dim", 20}, {"kv", "f16"}}),
             "kernel attention: \"head_dim\": expected a multiple of 8 up to "
             "512, found 20");

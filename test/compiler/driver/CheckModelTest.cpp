@@ -2,6 +2,7 @@
 // does: sizes, encodings and conversions; and what stands against it is all
 // told. Compilations of quantised checkpoints and of adapters are made here too.
 #include "compiler/driver/CheckModel.h"
+#include "compiler/driver/CompileSummary.h"
 #include "runtime/plan/Artifact.h"
 #include "test/compiler/frontend/TempFolder.h"
 
@@ -89,6 +90,38 @@ TEST_F(CheckModelTest, SaysWhatCompilationDoes) {
   ASSERT_EQ(int4.size(), 2u); // matrices, and the head at int8
   for (const json &one : int4)
     EXPECT_GT(one["mean_relative_error"], 0.0);
+}
+
+// A cache of codes is told before, after and in the artifact.
+TEST_F(CheckModelTest, Int8CacheIsSaid) {
+  CheckReport halves = check(requestOf(kModels + "tiny-llama", "none"));
+  ASSERT_TRUE(halves.status) << halves.status.message();
+  EXPECT_EQ(halves.kvElements, "f16");
+  CompileRequest request = requestOf(kModels + "tiny-llama", "none");
+  request.options.kv = "int8";
+  CheckReport codes = check(request);
+  ASSERT_TRUE(codes.status) << codes.status.message();
+  EXPECT_EQ(codes.kvElements, "i8");
+  // Heads of 16: 16 codes and a scale of 4 bytes instead of 32 bytes.
+  EXPECT_EQ(codes.kvBytesPerToken * 32, halves.kvBytesPerToken * 20);
+  EXPECT_THAT(checkTable(codes), HasSubstr("i8 (keys and values rounded"));
+  EXPECT_THAT(checkJson(codes), HasSubstr("\"kv_elements\": \"i8\""));
+
+  request.outputPath = folder.file("codes.ingot");
+  mlir::MLIRContext context;
+  prepareContext(context);
+  Result<CompiledModel> compiled = compileModel(context, request);
+  ASSERT_TRUE(compiled) << compiled.status().message();
+  EXPECT_THAT(summaryTable(*compiled, request.outputPath),
+              HasSubstr("i8 (keys and values rounded"));
+  EXPECT_THAT(summaryJson(*compiled, request.outputPath),
+              HasSubstr("\"kv_elements\": \"i8\""));
+  Result<Artifact> artifact = Artifact::open(request.outputPath, {});
+  ASSERT_TRUE(artifact) << artifact.status().message();
+  auto bytes = artifact->segment(container::SegmentKind::Ledger);
+  json ledger = json::parse(bytes.begin(), bytes.end());
+  EXPECT_EQ(ledger["kv_cache"]["encoding"], "i8");
+  EXPECT_NEAR(ledger["kv_cache"]["max_relative_error"], 0.5 / 127, 1e-6);
 }
 
 // A checkpoint that GPTQ made keeps its codes; minima are rounded to float16.

@@ -75,6 +75,7 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.quantize = "int3"; }, "int3");
   refused([](CompileOptions &o) { o.quantize = "int4-g48"; }, "g48");
   refused([](CompileOptions &o) { o.kv = "i8"; }, "kv \"i8\"");
+  refused([](CompileOptions &o) { o.kv = "int4"; }, "f16, f32 or int8");
   refused([](CompileOptions &o) { o.context = 0; }, "context 0");
   refused([](CompileOptions &o) { o.target = "gpu"; }, "target \"gpu\"");
   refused([](CompileOptions &o) { o.skip = {"a,b"}; }, "skip \"a,b\"");

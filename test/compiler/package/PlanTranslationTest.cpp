@@ -33,6 +33,7 @@ module attributes {
            #plan.part<source = @s, name = "b", offset = 320, size = 320, stored = q4_1, rows = 16, columns = 32>]
     placement <offset = 4096, size = 704, scales = 512, mins = 576>
   plan.state @kv0 layers 3 kv_heads 1 head_dim 16 dtype f16 window 0
+  plan.state @kv1 layers 1 kv_heads 3 head_dim 24 dtype i8 window 64
   plan.target @cpu layout "r16" levels ["best", "base"] logits @logits token_arena_bytes 256 logit_row_arena_bytes 256 {
     plan.buffer @h domain token offset 0 : !plan.rows<32>
     plan.buffer @xq domain token offset 128 : !plan.quantized_rows<32, group = 32, bits = 8>
@@ -127,6 +128,11 @@ TEST_F(PlanTranslationTest, SaysWhatTheModuleSays) {
   EXPECT_EQ(state.block_tokens(), 32u);
   EXPECT_EQ(state.value_offset(), 16u * 32 * 2);
   EXPECT_EQ(state.layer_block_bytes(), 2u * 16 * 32 * 2);
+  // Codes, and a float32 scale for each token and head.
+  const fbs::StateGroup &codes = *plan.states()->Get(1);
+  EXPECT_EQ(codes.dtype(), fbs::DType::i8);
+  EXPECT_EQ(codes.value_offset(), 3u * 32 * (24 + 4));
+  EXPECT_EQ(codes.layer_block_bytes(), 2u * 3 * 32 * (24 + 4));
 
   const fbs::Target &target = *plan.targets()->Get(0);
   EXPECT_EQ(target.logits(), 2);

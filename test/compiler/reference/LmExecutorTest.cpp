@@ -157,6 +157,28 @@ TEST_P(LmExecutorTest, PassesKeepEveryBit) {
   }
 }
 
+// Keys and values that are rounded to codes change the logits a little, and the
+// same through every phase.
+TEST_P(LmExecutorTest, Int8CacheIsNearAndKept) {
+  std::vector<std::int32_t> tokens = someTokens(40);
+  std::vector<std::int64_t> rows{0, 31, 32, 39};
+  std::vector<float> exact = logits(*build(), tokens, rows);
+  OwningOpRef<ModuleOp> module = build({.kvDtype = KvDtype::I8});
+  ASSERT_TRUE(module);
+  std::vector<float> rounded = logits(*module, tokens, rows);
+  ASSERT_EQ(rounded.size(), exact.size());
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    error = std::max(error, std::abs(double(rounded[i]) - exact[i]));
+    size = std::max(size, std::abs(double(exact[i])));
+  }
+  EXPECT_GT(error, 0);
+  EXPECT_LT(error, 0.06 * size); // of random weights; trained ones lose less
+  run(*module, "merge-qkv,merge-gate-up,fuse-rotary-cache-write,fuse-epilogues,"
+               "canonicalize,verify-phase{after=fuse}");
+  EXPECT_EQ(logits(*module, tokens, rows), rounded);
+}
+
 // An exit's head is the model with the layers before it alone, and the program
 // keeps every bit; so through every phase.
 TEST_P(LmExecutorTest, ExitsAreTheModelCutShort) {

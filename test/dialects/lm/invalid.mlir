@@ -223,7 +223,7 @@ lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype =
 // -----
 
 // A state is of floats.
-// expected-error@+1 {{state_c2: dtype must be f16 or f32, found 'bf16'}}
+// expected-error@+1 {{state_c2: dtype must be f16, f32 or i8, found 'bf16'}}
 lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = bf16, window = 8 : i64}
 
 // -----

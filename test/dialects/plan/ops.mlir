@@ -35,6 +35,8 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
   // Two groups of state: layers need not be alike.
   // CHECK: plan.state @kv0 layers 2 kv_heads 2 head_dim 8 dtype f16 window 0
   plan.state @kv0 layers 2 kv_heads 2 head_dim 8 dtype f16 window 0
+  // CHECK: plan.state @kv2 layers 1 kv_heads 1 head_dim 16 dtype i8 window 0
+  plan.state @kv2 layers 1 kv_heads 1 head_dim 16 dtype i8 window 0
   // CHECK: plan.state @kv1 layers 1 kv_heads 1 head_dim 16 dtype f32 window 64
   plan.state @kv1 layers 1 kv_heads 1 head_dim 16 dtype f32 window 64
 

@@ -41,7 +41,9 @@ TEST_F(MemoryContractTest, countsArenasScratchAndState) {
   EXPECT_EQ(contract->privateBytes(), contract->tokenArenaBytes +
                                           contract->logitArenaBytes + 256 +
                                           contract->stateBytes());
+  EXPECT_EQ(contract->states[0].elements, "f32");
   EXPECT_THAT(contract->describe(), HasSubstr("3 x 256 tokens"));
+  EXPECT_THAT(contract->describe(), HasSubstr("each, f32"));
 }
 
 // A budget shrinks the state, then the context, and refuses what holds nothing.

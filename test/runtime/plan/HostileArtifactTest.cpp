@@ -1,6 +1,7 @@
 // A file from anywhere gives an error, never a crash. Each mutation of the plan
 // is one kind of lie, found by meaning; random damage is tried thousands of
 // times, with the checksums put right so that it gets past them.
+#include "runtime/plan/KernelAbi.h"
 #include "test/runtime/plan/TinyArtifact.h"
 
 #include <gmock/gmock.h>
@@ -162,6 +163,24 @@ TEST(HostileArtifactTest, meaning) {
       {"value_offset", [](auto &t) { t.plan.states[0]->value_offset = 64; }},
       {"layer_block_bytes",
        [](auto &t) { t.plan.states[0]->layer_block_bytes -= 64; }},
+      {"dtype, expected f32, f16 or i8",
+       [](auto &t) { t.plan.states[0]->dtype = fbs::DType::i16; }},
+      {"do not hold keys and values", // codes without room for their scales
+       [](auto &t) {
+         fbs::StateGroupT &state = *t.plan.states[0];
+         state.dtype = fbs::DType::i8;
+         state.value_offset =
+             state.kv_heads * state.head_dim * ingot::abi::kBlockTokens;
+         state.layer_block_bytes = 2 * state.value_offset;
+       }},
+      {"do not hold keys and values", // nor the last head's
+       [](auto &t) {
+         fbs::StateGroupT &state = *t.plan.states[0];
+         state.dtype = fbs::DType::i8;
+         state.value_offset =
+             state.kv_heads * ingot::abi::kvHeadBytes(state.head_dim, 1);
+         state.layer_block_bytes = 2 * state.value_offset - 64;
+       }},
       {"head_dim is 0", [](auto &t) { t.plan.states[0]->head_dim = 0; }},
       {"map_offset",
        [&](auto &t) { target(t).levels[0]->map_size = 1u << 20; }},

@@ -101,6 +101,9 @@ TEST_F(LmBuilderTest, Options) {
   EXPECT_EQ(info.getAs<mlir::IntegerAttr>("context").getInt(), 7);
   EXPECT_EQ(info.getAs<mlir::StringAttr>("name").getValue(), "named");
   EXPECT_TRUE(ops<lm::StateOp>(*module)[0].getDtype().isF32());
+  auto codes = build(spec, {.kvDtype = KvDtype::I8});
+  ASSERT_TRUE(codes) << message;
+  EXPECT_TRUE(ops<lm::StateOp>(*codes)[0].getDtype().isInteger(8));
   for (lm::SourceOp source : ops<lm::SourceOp>(*module))
     EXPECT_FALSE(source.getPath().has_value());
   module->walk([&](mlir::Operation *op) {

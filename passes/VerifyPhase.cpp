@@ -48,6 +48,14 @@ LogicalResult checkOp(Operation *op, const Promises &promises,
         return op->emitOpError("reads float32 rows with a weight of ")
                << weight.getEncoding().getShortName() << " after " << phase;
     }
+  if (promises.quantized)
+    if (auto linear = dyn_cast<lm::ExpertLinearOp>(op)) {
+      lm::WeightOp weight = lm::lookupWeight(op, linear.getWeightAttr());
+      if (weight.getEncoding().isInteger() &&
+          !isa<lm::QuantizedType>(linear.getInput().getType()))
+        return op->emitOpError("reads float32 rows with a weight of ")
+               << weight.getEncoding().getShortName() << " after " << phase;
+    }
   if (promises.fused && isa<lm::AttentionOp, lm::RotaryOp, lm::HeadNormOp>(op))
     return op->emitOpError("did not fuse into lm.rope_cache_write and has no "
                            "kernel of its own");

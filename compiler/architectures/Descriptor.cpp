@@ -38,6 +38,12 @@ const std::set<std::string> knownFields = {"vocabSize",
                                            "attentionScale",
                                            "queryScalar",
                                            "attentionSoftcap",
+                                           "expertCount",
+                                           "expertsPerToken",
+                                           "expertsNormalized",
+                                           "expertFfnSize",
+                                           "sparseStep",
+                                           "plainLayers",
                                            "residualScale",
                                            "attentionBias",
                                            "mlpBias",
@@ -83,11 +89,16 @@ std::set<std::string> knownRoles() {
       "embed",     "final_norm",   "final_norm.bias",    "lm_head",
       "positions", "rope_factors", "rope_factors_short", "rope_factors_long"};
   for (const char *norm : {"q_norm", "k_norm"})
-    roles.insert(std::string("layer.{i}.") + norm);
+    for (const char *each : {"", ".{e}"}) // of each head
+      roles.insert(std::string("layer.{i}.") + norm + each);
   for (const std::string &norm : normNames) {
     roles.insert("layer.{i}." + norm + "_norm");
     roles.insert("layer.{i}." + norm + "_norm.bias");
   }
+  roles.insert("layer.{i}.router");
+  for (const char *name : {"gate", "up", "down"})
+    for (const char *kind : {"expert.{e}.", "experts."})
+      roles.insert(std::string("layer.{i}.") + kind + name);
   std::vector<std::string> matrices = projections;
   matrices.insert(matrices.end(), {"qkv", "gate_up"});
   for (const std::string &name : matrices) {
@@ -283,6 +294,10 @@ void DescriptorParser::route(const Json &value, const std::string &where,
       if (layered != (pattern.find("{i}") != std::string::npos))
         fail(where + ".tensors." + item.key() +
              ": the role and the name must both hold {i}, or neither");
+      if ((item.key().find("{e}") != std::string::npos) !=
+          (pattern.find("{e}") != std::string::npos))
+        fail(where + ".tensors." + item.key() +
+             ": the role and the name must both hold {e}, or neither");
       route.tensors[item.key()] = pattern;
     }
   }
@@ -346,7 +361,10 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
     fail("block.norms: a parallel block has \"attn\", or \"attn\" and \"ffn\"");
   block.qkNorm = static_cast<QkNorm>(
       choice(value, "qkNorm", "block", {"none", "head", "ownHead", "row"}));
-  block.gated = choice(value, "mlp", "block", {"gated", "plain"}) == 0;
+  std::size_t mlp =
+      choice(value, "mlp", "block", {"gated", "plain", "experts"});
+  block.gated = mlp != 1;
+  block.experts = mlp == 2;
   std::string window = text(value, "slidingWindow", "block");
   if (window != "everyLayer" && window != "qwen" && window != "pattern")
     fail("block.slidingWindow: expected \"everyLayer\", \"qwen\" or "
@@ -398,9 +416,16 @@ std::vector<std::string> neededRoles(const BlockDescriptor &block,
     if (block.normBias)
       needed.push_back("layer.{i}." + name + "_norm.bias");
   }
+  bool mixed = false; // with layers without experts
+  if (block.experts) {
+    needed.push_back("layer.{i}.router");
+    for (const auto &[key, rule] : route.keys)
+      mixed |= rule.field == "sparseStep" || rule.field == "plainLayers";
+  }
   if (block.qkNorm != QkNorm::None) {
-    needed.push_back("layer.{i}.q_norm");
-    needed.push_back("layer.{i}.k_norm");
+    for (const std::string role : {"layer.{i}.q_norm", "layer.{i}.k_norm"})
+      needed.push_back(route.tensors.count(role + ".{e}") ? role + ".{e}"
+                                                          : role);
   }
   // A fused tensor stands for its parts.
   auto fusedRole = [&](const std::string &name) -> std::string {
@@ -412,6 +437,14 @@ std::vector<std::string> neededRoles(const BlockDescriptor &block,
   for (const std::string &name : projections) {
     if (name == "gate" && !block.gated)
       continue;
+    if (block.experts && (name == "gate" || name == "up" || name == "down")) {
+      std::string stacked = "layer.{i}.experts." + name;
+      needed.push_back(route.tensors.count(stacked)
+                           ? stacked
+                           : "layer.{i}.expert.{e}." + name);
+      if (!mixed)
+        continue;
+    }
     std::string role = "layer.{i}." + fusedRole(name);
     needed.push_back(role);
     auto bias = block.biases.find(name);
@@ -438,6 +471,14 @@ void checkRoute(DescriptorParser &parser, const RouteDescriptor &route,
   if (!route.block.gated && route.block.biases.count("gate") &&
       route.block.biases.at("gate") != BiasRule::Never)
     parser.fail(where + ": a plain feed-forward has no gate to bias");
+  for (const char *name : {"gate", "up", "down"})
+    if (auto bias = route.block.biases.find(name);
+        route.block.experts && bias != route.block.biases.end() &&
+        bias->second != BiasRule::Never)
+      parser.fail(where + ": experts have no biases");
+  for (const char *field : {"expertCount", "expertsPerToken"})
+    if (route.block.experts && !fed.count(field))
+      parser.fail(where + ": no key feeds the field " + quoteName(field));
   if (route.tensors.count("layer.{i}.gate_up") && !route.block.gated)
     parser.fail(where + ": a plain feed-forward has no role \"gate_up\"");
   for (const std::string &role : route.transposed)
@@ -643,11 +684,13 @@ loadDescriptors(const std::vector<std::string> &userPaths) {
   return descriptors;
 }
 
-std::string expandPattern(const std::string &pattern, std::int64_t layer) {
-  std::size_t at = pattern.find("{i}");
-  if (at == std::string::npos)
-    return pattern;
-  return pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 3);
+std::string expandPattern(const std::string &pattern, std::int64_t layer,
+                          std::int64_t expert) {
+  std::string text = pattern;
+  for (auto [mark, number] : {std::pair("{i}", layer), {"{e}", expert}})
+    if (std::size_t at = text.find(mark); at != std::string::npos)
+      text.replace(at, 3, std::to_string(number));
+  return text;
 }
 
 bool matchesPattern(const std::string &pattern, const std::string &name) {

@@ -72,6 +72,7 @@ struct BlockDescriptor {
   bool parallel = false;
   QkNorm qkNorm = QkNorm::None;
   bool gated = true;
+  bool experts = false; // each gated
   WindowRule window = WindowRule::EveryLayer;
   std::int64_t windowPattern = 0;         // 0: a field must say
   std::int64_t noRopeInterval = 0;        // 0: a field must say
@@ -141,8 +142,9 @@ struct EmbeddedDescriptor {
 };
 const std::vector<EmbeddedDescriptor> &embeddedDescriptors();
 
-// "blk.{i}.attn_q.weight" with its number put in.
-std::string expandPattern(const std::string &pattern, std::int64_t layer);
+// "blk.{i}.attn_q.weight" with its number put in, and that of an expert for {e}.
+std::string expandPattern(const std::string &pattern, std::int64_t layer,
+                          std::int64_t expert = 0);
 // Whether `name` is `pattern` with some number for {i}.
 bool matchesPattern(const std::string &pattern, const std::string &name);
 

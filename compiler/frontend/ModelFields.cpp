@@ -16,6 +16,7 @@ constexpr std::int64_t maxInt = 2147483647;
 constexpr std::int64_t maxLayers = 4096;
 constexpr std::int64_t maxHeadDim = 4096;
 constexpr std::int64_t maxHeads = 65536;
+constexpr std::int64_t maxExperts = 1024;
 
 bool readActivation(const std::string &name, Activation &activation) {
   if (name == "silu" || name == "swish")
@@ -156,6 +157,52 @@ bool readHeads(SpecFields &fields, LayerSpec &layer, std::int64_t hiddenSize,
   return true;
 }
 
+// The layers whose feed-forward is one of experts: each sparseStep-th, but for
+// those that plainLayers lists.
+bool readExperts(SpecFields &fields, ModelSpec &spec) {
+  fields.require("expertCount");
+  fields.require("expertsPerToken");
+  auto experts = fields.integer("expertCount", 1, maxExperts);
+  auto perToken = fields.integer("expertsPerToken", 1, maxExperts);
+  auto size = fields.integer("expertFfnSize", 1, maxInt);
+  auto step = fields.integer("sparseStep", 1, maxInt).value_or(1);
+  bool normalized = fields.boolean("expertsNormalized").value_or(true);
+  std::vector<bool> plain(spec.layers.size(), false);
+  if (const Json *list = fields.find("plainLayers"))
+    for (const Json &layer : *list) {
+      if (!list->is_array() || !layer.is_number_integer() || layer < 0 ||
+          layer >= spec.layers.size()) {
+        fields.fault("plainLayers", "expected numbers of layers");
+        return false;
+      }
+      plain[layer.get<std::size_t>()] = true;
+    }
+  if (!experts || !perToken)
+    return false;
+  if (*perToken > *experts) {
+    fields.fault("expertsPerToken", "expected 1 to " +
+                                        std::to_string(*experts) +
+                                        " experts for a token");
+    return false;
+  }
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec &layer = spec.layers[i];
+    if (plain[i] || (static_cast<std::int64_t>(i) + 1) % step != 0)
+      continue;
+    layer.experts = *experts;
+    layer.expertsPerToken = *perToken;
+    layer.expertsNormalized = normalized;
+    layer.ffnSize = size.value_or(layer.ffnSize);
+    if (layer.ffnSize % 8 != 0 || spec.hiddenSize % 16 != 0) {
+      fields.fault(size ? "expertFfnSize" : "ffnSize",
+                   "expected experts of sizes that are multiples of 8, in a "
+                   "hidden size of a multiple of 16");
+      return false;
+    }
+  }
+  return true;
+}
+
 } // namespace
 
 // 1. the model's own sizes, 2. what holds for all layers, 3. each layer.
@@ -268,6 +315,13 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
                     hasBias(block, "gate", attentionBias, mlpBias),
                     hasBias(block, "up", attentionBias, mlpBias),
                     hasBias(block, "down", attentionBias, mlpBias)};
+  }
+  if (block.experts && !readExperts(fields, spec))
+    return false;
+  if (const Json *experts = fields.find("expertCount");
+      experts && !block.experts && *experts != 0) {
+    fields.fault("expertCount", "experts without a tensor that chooses them");
+    return false;
   }
   readWindows(fields, block, spec);
   for (LayerSpec &layer : spec.layers) {

@@ -139,7 +139,12 @@ struct LayerSpec {
   bool attnNorm = true, attnPostNorm = false;
   bool ffnNorm = true, ffnPostNorm = false;
   bool parallel = false;
-  bool gated = true;          // act(gate) * up; else act(up)
+  bool gated = true; // act(gate) * up; else act(up)
+  // 0: one feed-forward. Else so many, of which the router takes the best for
+  // each token; their sum is weighted by probabilities, of all experts or
+  // (normalised) of those.
+  std::int64_t experts = 0, expertsPerToken = 0;
+  bool expertsNormalized = false;
   double residualScale = 1.0; // of what is added to the stream
 
   bool operator==(const LayerSpec &) const = default;
@@ -182,6 +187,8 @@ struct TokenizerLocation {
 //   positions (learned ones)
 //   layer.{i}.attn_norm .attn_post_norm .q .k .v .o .q_norm .k_norm
 //   layer.{i}.ffn_norm .ffn_post_norm .gate .up .down
+// with experts, in the place of the last three:
+//   layer.{i}.router  layer.{i}.expert.{e}.gate .up .down
 // and biases as layer.{i}.q.bias, final_norm.bias and so on.
 struct ModelSpec {
   std::string family;       // the descriptor that read it

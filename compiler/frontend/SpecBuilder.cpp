@@ -41,7 +41,7 @@ private:
     auto found = route_.tensors.find(role);
     return found == route_.tensors.end()
                ? ""
-               : expandPattern(withoutPrefix(found->second), layer);
+               : expandPattern(withoutPrefix(found->second), layer, expert_);
   }
   // A pattern as files without the optional prefix have it.
   std::string withoutPrefix(const std::string &pattern) const {
@@ -71,6 +71,8 @@ private:
   bool isTransposed(const std::string &role,
                     const std::vector<std::int64_t> &shape) const;
   void addNorm(const std::string &role, std::int64_t layer);
+  void addExperts(const std::string &name, std::int64_t layer,
+                  std::int64_t rows, std::int64_t columns);
   void bindProjections(std::int64_t index);
   void bindHead();
   void bindLayer(std::int64_t index);
@@ -87,6 +89,7 @@ private:
   ModelSpec &spec_;
   std::map<std::string, const FileTensor *> unused_;
   bool hasPrefix_ = true;
+  std::int64_t expert_ = 0; // that {e} stands for
 };
 
 // The tensor of a role, which no other role can have after this.
@@ -218,7 +221,37 @@ void TensorBinder::add(const std::string &role, std::int64_t layer,
     source.permutation = RowPermutation::LlamaGgufRope;
     source.permutationHeads = rotaryHeads;
   }
-  spec_.parameters[expandPattern(role, layer)] = std::move(source);
+  spec_.parameters[expandPattern(role, layer, expert_)] = std::move(source);
+}
+
+// A matrix of each expert, or all of them in one tensor.
+void TensorBinder::addExperts(const std::string &name, std::int64_t layer,
+                              std::int64_t rows, std::int64_t columns) {
+  std::int64_t experts = spec_.layers[static_cast<std::size_t>(layer)].experts;
+  std::string role = "layer.{i}.expert.{e}." + name;
+  std::string stacked = "layer.{i}.experts." + name;
+  if (!route_.tensors.count(stacked)) {
+    for (expert_ = 0; expert_ < experts; ++expert_)
+      add(role, layer, {rows, columns});
+    return;
+  }
+  const FileTensor *tensor = take(stacked, layer);
+  if (!tensor) {
+    problems_.add("missing tensors", quoteName(nameOf(stacked, layer)));
+    return;
+  }
+  if (!check(*tensor, {std::uint64_t(experts), std::uint64_t(rows),
+                       std::uint64_t(columns)}))
+    return;
+  for (std::int64_t e = 0; e < experts; ++e) {
+    TensorSource source = sourceOf(*tensor);
+    source.shape = {rows, columns};
+    source.storedRows = experts * rows;
+    source.first = e * rows;
+    source.run = rows;
+    source.stride = rows;
+    spec_.parameters[expandPattern(role, layer, e)] = std::move(source);
+  }
 }
 
 // The four cases of a head: the flag says tied or not (a route without the
@@ -300,7 +333,14 @@ void TensorBinder::bindLayer(std::int64_t index) {
     std::int64_t size = layer.headDim;
     if (layer.qkNorm != QkNorm::Head)
       size *= heads;
-    // Weights of each head's own may be a matrix, a row a head.
+    // Weights of each head's own may be a tensor each, or a matrix, a row a
+    // head.
+    if (std::string each = std::string(role) + ".{e}";
+        layer.qkNorm == QkNorm::OwnHead && route_.tensors.count(each)) {
+      for (expert_ = 0; expert_ < heads; ++expert_)
+        add(each, index, {layer.headDim});
+      continue;
+    }
     if (const FileTensor *tensor = peek(role, index);
         tensor && layer.qkNorm == QkNorm::OwnHead && tensor->dtype &&
         tensor->shape ==
@@ -358,6 +398,14 @@ void TensorBinder::bindProjections(std::int64_t index) {
   add("layer.{i}.o", index, {hidden, qRows});
   if (layer.biases.o)
     add("layer.{i}.o.bias", index, {hidden});
+
+  if (layer.experts > 0) {
+    add("layer.{i}.router", index, {layer.experts, hidden});
+    addExperts("gate", index, ffn, hidden);
+    addExperts("up", index, ffn, hidden);
+    addExperts("down", index, hidden, ffn);
+    return;
+  }
 
   if (fusedRole("up") != "up") {
     std::vector<Rows> parts = {{"layer.{i}.gate", ffn, 0, ffn, ffn},

@@ -239,6 +239,7 @@ private:
     target->weight_layout = op.getWeightLayout().str();
     target->token_arena_bytes = *op.getTokenArenaBytes();
     target->logit_row_arena_bytes = *op.getLogitRowArenaBytes();
+    target->slots = op.getSlots();
     if (failed(addLevels(*target, op, targetCode)) ||
         failed(addKernels(*target, op, targetCode)))
       return failure();
@@ -375,7 +376,9 @@ private:
           .Case<plan::EmbedOp, plan::RopeTableOp, plan::RmsNormOp,
                 plan::QuantizeOp, plan::LinearOp, plan::GatedOp,
                 plan::RopeCacheWriteOp, plan::AttentionOp, plan::GatherRowsOp,
-                plan::LayerNormOp, plan::ActivateOp, plan::AddOp, plan::CapOp>(
+                plan::LayerNormOp, plan::ActivateOp, plan::AddOp, plan::CapOp,
+                plan::RouteOp, plan::OrderSlotsOp, plan::DispatchOp,
+                plan::ExpertLinearOp, plan::CombineOp>(
               [&](auto typed) { launch->params.Set(params(typed)); });
       segment->launches.push_back(std::move(launch));
     }
@@ -437,6 +440,61 @@ private:
     params.quantized = buffer(op.getQuantizedAttr());
     params.width = op.getWidth();
     params.activation = op.getActivation().str();
+    return params;
+  }
+
+  fbs::RouteT params(plan::RouteOp op) {
+    fbs::RouteT params;
+    params.logits = buffer(op.getLogitsAttr());
+    params.routes = buffer(op.getRoutesAttr());
+    params.experts = op.getExperts();
+    params.top_k = op.getTopK();
+    params.normalized = op.getNormalized();
+    return params;
+  }
+
+  fbs::OrderSlotsT params(plan::OrderSlotsOp op) {
+    fbs::OrderSlotsT params;
+    params.routes = buffer(op.getRoutesAttr());
+    params.order = buffer(op.getOrderAttr());
+    params.experts = op.getExperts();
+    params.top_k = op.getTopK();
+    return params;
+  }
+
+  fbs::DispatchT params(plan::DispatchOp op) {
+    fbs::DispatchT params;
+    params.input = buffer(op.getInputAttr());
+    params.order = buffer(op.getOrderAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.width = op.getWidth();
+    params.experts = op.getExperts();
+    params.top_k = op.getTopK();
+    return params;
+  }
+
+  fbs::ExpertLinearT params(plan::ExpertLinearOp op) {
+    fbs::ExpertLinearT params;
+    params.input = buffer(op.getInputAttr());
+    params.order = buffer(op.getOrderAttr());
+    params.weight = weight(op.getWeightAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.k = op.getK();
+    params.n = op.getN();
+    params.experts = op.getExperts();
+    params.top_k = op.getTopK();
+    return params;
+  }
+
+  fbs::CombineT params(plan::CombineOp op) {
+    fbs::CombineT params;
+    params.input = buffer(op.getInputAttr());
+    params.order = buffer(op.getOrderAttr());
+    params.routes = buffer(op.getRoutesAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.width = op.getWidth();
+    params.experts = op.getExperts();
+    params.top_k = op.getTopK();
     return params;
   }
 
@@ -504,6 +562,7 @@ private:
     params.quantized = buffer(op.getQuantizedAttr());
     params.width = op.getWidth();
     params.activation = op.getActivation().str();
+    params.domain = static_cast<fbs::Domain>(op.getDomain());
     return params;
   }
 

@@ -290,6 +290,28 @@ Status Run::execute(Operation &op) {
         set(std::move(rows));
       })
       .Case([&](lm::GateOp gateOp) { set(gate(gateOp)); })
+      .Case([&](lm::RouteOp route) {
+        set(routeRows(value(route.getLogits()), route.getTopK(),
+                      route.getNormalized()));
+      })
+      .Case([&](lm::DispatchOp dispatch) {
+        const LmRows &from = value(dispatch.getInput());
+        const LmRows &routes = value(dispatch.getRoutes());
+        std::vector<std::int64_t> order = orderSlots(routes);
+        LmRows slots = LmRows::zeros(order.size(), from.columns);
+        for (std::size_t r = 0; r < order.size(); ++r)
+          std::copy_n(from.row(order[r] / (routes.columns / 2)), from.columns,
+                      slots.row(r));
+        set(std::move(slots));
+      })
+      .Case([&](lm::ExpertLinearOp linear) {
+        set(expertLinearRows(
+            value(linear.getInput()), value(linear.getRoutes()),
+            weight(linear.getWeight()), lm::columnsOf(linear.getType())));
+      })
+      .Case([&](lm::CombineOp combine) {
+        set(combineRows(value(combine.getInput()), value(combine.getRoutes())));
+      })
       .Case([&](lm::SplitOp splitOp) { split(splitOp); })
       .Case([&](lm::ConcatOp concatOp) { set(concat(concatOp)); })
       .Case([&](lm::SelectRowsOp select) {

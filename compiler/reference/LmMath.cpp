@@ -5,11 +5,15 @@
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
+#include "compiler/kernels/reference/Reference.h"
 #include "compiler/kernels/reference/Scalar.h"
 #include "runtime/plan/KernelAbi.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace ingot {
 
@@ -102,6 +106,64 @@ LmRows linearRows(const LmRows &input, const LoadedWeight &weight,
         y = y + residual->row(t)[n];
       result.row(t)[n] = y;
     }
+  return result;
+}
+
+LmRows routeRows(const LmRows &logits, std::int64_t topK, bool normalized) {
+  LmRows result = LmRows::zeros(logits.rows, 2 * topK);
+  for (std::int64_t t = 0; t < logits.rows; ++t)
+    reference::chooseExperts(logits.row(t),
+                             static_cast<std::int32_t>(logits.columns),
+                             static_cast<std::int32_t>(topK), normalized,
+                             result.row(t), result.row(t) + topK);
+  return result;
+}
+
+static std::int64_t expertOf(const LmRows &routes, std::int64_t slot) {
+  std::int64_t topK = routes.columns / 2;
+  return static_cast<std::int64_t>(routes.row(slot / topK)[slot % topK]);
+}
+
+std::vector<std::int64_t> orderSlots(const LmRows &routes) {
+  std::vector<std::int64_t> order(routes.rows * routes.columns / 2);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+    return std::pair(expertOf(routes, a), a) <
+           std::pair(expertOf(routes, b), b);
+  });
+  return order;
+}
+
+LmRows expertLinearRows(const LmRows &input, const LmRows &routes,
+                        const LoadedWeight &weight, std::int64_t columns) {
+  std::vector<std::int64_t> order = orderSlots(routes);
+  LmRows result = LmRows::zeros(input.rows, columns);
+  for (std::int64_t r = 0; r < input.rows; ++r)
+    for (std::int64_t n = 0; n < columns; ++n) {
+      std::int64_t row = expertOf(routes, order[r]) * columns + n;
+      result.row(r)[n] = input.group
+                             ? dotInteger(weight, row, input, r)
+                             : dotFloat(&weight.values[row * weight.columns],
+                                        input.row(r), weight.columns);
+    }
+  return result;
+}
+
+LmRows combineRows(const LmRows &input, const LmRows &routes) {
+  std::int64_t topK = routes.columns / 2;
+  std::vector<std::int64_t> order = orderSlots(routes);
+  std::vector<std::int64_t> rowOfSlot(order.size());
+  for (std::size_t r = 0; r < order.size(); ++r)
+    rowOfSlot[order[r]] = static_cast<std::int64_t>(r);
+  LmRows result = LmRows::zeros(routes.rows, input.columns);
+  for (std::int64_t t = 0; t < routes.rows; ++t)
+    for (std::int64_t k = 0; k < input.columns; ++k)
+      for (std::int64_t j = 0; j < topK; ++j) {
+        float value = input.row(rowOfSlot[t * topK + j])[k];
+        float p = routes.row(t)[topK + j];
+        float &sum = result.row(t)[k];
+        sum = j == 0 ? value * p : std::fma(value, p, sum);
+      }
   return result;
 }
 

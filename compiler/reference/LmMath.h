@@ -25,6 +25,14 @@ struct LmRows {
 
 // Codes of `bits` bits, 8 or 16.
 LmRows quantizeRows(const LmRows &input, std::int64_t group, std::int64_t bits);
+// The experts of each row: columns [0, topK) their numbers, then probabilities.
+LmRows routeRows(const LmRows &logits, std::int64_t topK, bool normalized);
+// The slots (row * topK + choice) in the order of their experts.
+std::vector<std::int64_t> orderSlots(const LmRows &routes);
+// Row r of `input` is of slot order[r].
+LmRows expertLinearRows(const LmRows &input, const LmRows &routes,
+                        const LoadedWeight &weight, std::int64_t columns);
+LmRows combineRows(const LmRows &input, const LmRows &routes);
 LmRows linearRows(const LmRows &input, const LoadedWeight &weight,
                   const LoadedWeight *bias, const LmRows *residual);
 // The sequence's rotary length is the number of positions.

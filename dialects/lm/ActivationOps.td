@@ -339,6 +339,109 @@ def Lm_CapOp : Lm_Op<"cap", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Lm_RouteOp : Lm_Op<"route", [Pure]> {
+  let summary = "Chooses experts for each row.";
+  let description = [{
+    `logits` holds a number for each expert. Of their softmax the `top_k` largest
+    are taken (of equal ones the first): columns [0, top_k) of the result are the
+    numbers of these experts, columns [top_k, 2 * top_k) their probabilities,
+    divided by their sum where `normalized`.
+
+    - route_c1: `top_k` is positive and at most the columns of `logits`, and the
+      result has twice as many columns.
+
+    Example:
+    ```mlir
+    %0 = lm.route %x {top_k = 2 : i64} : tensor<?x64xf32> -> tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$logits, I64Attr:$top_k,
+                       UnitAttr:$normalized);
+  let results = (outs Lm_Activation:$routes);
+  let assemblyFormat = "$logits attr-dict `:` type($logits) `->` type($routes)";
+  let hasVerifier = 1;
+}
+
+def Lm_DispatchOp : Lm_Op<"dispatch", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "A copy of each row for each of its experts.";
+  let description = [{
+    The result has `top_k` rows for each row of `input`, in the order of their
+    experts, and for one expert in the order of the tokens. Only operators that
+    work on rows one by one, `lm.expert_linear` and `lm.combine` may follow.
+
+    - dispatch_c1: input and result have the same columns, and `routes` comes from an
+      `lm.route`.
+
+    Example:
+    ```mlir
+    %r = lm.route %x {top_k = 2 : i64} : tensor<?x64xf32> -> tensor<?x4xf32>
+    %0 = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, Lm_Activation:$routes);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$input `,` $routes attr-dict `:` type($result) `,` type($routes)";
+  let hasVerifier = 1;
+}
+
+def Lm_ExpertLinearOp : Lm_SymbolUserOp<"expert_linear", [Pure]> {
+  let summary = "A matrix product of each dispatched row with the weight of its expert.";
+  let description = [{
+    `weight` holds the matrices of all experts of `routes`, one after another; the
+    sums are those of `lm.linear`.
+
+    - expert_linear_c1: `weight` is an r16 matrix of as many columns as the input, and
+      for each expert as many rows as the result has columns, a multiple of 16.
+    - expert_linear_c2: a quantised input has the group of an integer encoding, and
+      codes of the bits that it takes.
+    - expert_linear_c3: `routes` comes from an `lm.route`.
+
+    Example:
+    ```mlir
+    %r = lm.route %kv {top_k = 1 : i64} : tensor<?x32xf32> -> tensor<?x2xf32>
+    %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x2xf32>
+    %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+    %four = lm.route %s {top_k = 1 : i64} : tensor<?x4xf32> -> tensor<?x2xf32>
+    %0 = lm.expert_linear %d, %four, @layer.0.q
+      : tensor<?x64xf32>, tensor<?x2xf32> -> tensor<?x16xf32>
+    ```
+  }];
+  let arguments = (ins Lm_ActivationOrQuantized:$input, Lm_Activation:$routes,
+                       FlatSymbolRefAttr:$weight);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = [{
+    $input `,` $routes `,` $weight attr-dict
+    `:` type($input) `,` type($routes) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many experts the routes choose from.
+    int64_t getExperts();
+  }];
+}
+
+def Lm_CombineOp : Lm_Op<"combine", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "The sum of a token's dispatched rows, each times its probability.";
+  let description = [{
+    `result[t] = ((row 0 * p0) + row 1 * p1) + ...`, in the order in which `lm.route`
+    gave the experts, each addition with `fma`.
+
+    - combine_c1: input and result have the same columns, and `routes` comes from an
+      `lm.route`.
+
+    Example:
+    ```mlir
+    %r = lm.route %x {top_k = 2 : i64} : tensor<?x64xf32> -> tensor<?x4xf32>
+    %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+    %0 = lm.combine %d, %r : tensor<?x64xf32>, tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins Lm_Activation:$input, Lm_Activation:$routes);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "$input `,` $routes attr-dict `:` type($result) `,` type($routes)";
+  let hasVerifier = 1;
+}
+
 def Lm_SplitOp : Lm_Op<"split", [Pure]> {
   let summary = "Cuts rows into ranges of columns.";
   let description = [{

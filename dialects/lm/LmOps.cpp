@@ -253,6 +253,73 @@ LogicalResult QuantizeOp::verify() {
                             getType());
 }
 
+LogicalResult RouteOp::verify() {
+  std::int64_t topK = getTopK();
+  std::int64_t columns = columnsOf(getLogits().getType());
+  if (topK <= 0 || topK > columns ||
+      columnsOf(getRoutes().getType()) != 2 * topK)
+    return emitOpError("route_c1: the ")
+           << topK << " largest of " << columns << " in "
+           << columnsOf(getRoutes().getType()) << " columns";
+  return success();
+}
+
+static LogicalResult verifyRoutes(Operation *op, llvm::StringRef label,
+                                  Value routes) {
+  if (routes.getDefiningOp<RouteOp>())
+    return success();
+  return op->emitOpError(label) << ": the routes do not come from an lm.route";
+}
+
+LogicalResult DispatchOp::verify() {
+  if (failed(verifyEqualColumns(*this, "dispatch_c1", getInput().getType(),
+                                getType())))
+    return failure();
+  return verifyRoutes(*this, "dispatch_c1", getRoutes());
+}
+
+LogicalResult CombineOp::verify() {
+  if (failed(verifyEqualColumns(*this, "combine_c1", getInput().getType(),
+                                getType())))
+    return failure();
+  return verifyRoutes(*this, "combine_c1", getRoutes());
+}
+
+LogicalResult ExpertLinearOp::verify() {
+  if (columnsOf(getType()) % 16 != 0)
+    return emitOpError("expert_linear_c1: ")
+           << columnsOf(getType()) << " columns are not a multiple of 16";
+  return verifyRoutes(*this, "expert_linear_c3", getRoutes());
+}
+
+std::int64_t ExpertLinearOp::getExperts() {
+  return columnsOf(getRoutes().getDefiningOp<RouteOp>().getLogits().getType());
+}
+
+LogicalResult ExpertLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  std::int64_t rows = 0;
+  if (__builtin_mul_overflow(getExperts(), columnsOf(getType()), &rows))
+    return emitOpError("expert_linear_c1: the experts' rows overflow");
+  if (failed(verifyMatrix(*this, symbols, "expert_linear_c1", getWeightAttr(),
+                          rows, columnsOf(getInput().getType()))))
+    return failure();
+  if (auto quantized = dyn_cast<QuantizedType>(getInput().getType())) {
+    EncodingAttr encoding =
+        symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr())
+            .getEncoding();
+    if (!encoding.isInteger() || encoding.getGroup() != quantized.getGroup())
+      return emitOpError("expert_linear_c2: the input's group is ")
+             << quantized.getGroup() << ", the weight's encoding "
+             << encoding.getShortName();
+    if (encoding.getActivationBits() != quantized.getBits())
+      return emitOpError("expert_linear_c2: the input's codes have ")
+             << quantized.getBits() << " bits, a weight in "
+             << encoding.getShortName() << " takes "
+             << encoding.getActivationBits();
+  }
+  return success();
+}
+
 static std::int64_t sumOfColumns(TypeRange types) {
   std::int64_t sum = 0;
   for (Type type : types)

@@ -15,7 +15,8 @@ class Plan_Enum<string name, string description, list<I32EnumAttrCase> cases>
 
 def Plan_Domain : Plan_Enum<"Domain", "what a buffer has a row for", [
   I32EnumAttrCase<"Token", 0, "token">,
-  I32EnumAttrCase<"LogitRow", 1, "logit_row">
+  I32EnumAttrCase<"LogitRow", 1, "logit_row">,
+  I32EnumAttrCase<"Slot", 2, "slot">
 ]>;
 def Plan_DomainAttr : EnumAttr<Plan_Dialect, Plan_Domain, "domain">;
 

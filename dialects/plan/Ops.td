@@ -134,6 +134,7 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
       64, and lies within the arena of its domain.
     - target_c5: a segment's input is the output of the segment before it; that of a
       head or fill, of the segment that it names.
+    - target_c6: slots is positive.
 
     Example:
     ```mlir
@@ -146,7 +147,8 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$weight_layout,
       StrArrayAttr:$levels, FlatSymbolRefAttr:$logits,
-      OptionalAttr<I64Attr>:$token_arena_bytes, OptionalAttr<I64Attr>:$logit_row_arena_bytes);
+      OptionalAttr<I64Attr>:$token_arena_bytes, OptionalAttr<I64Attr>:$logit_row_arena_bytes,
+      DefaultValuedAttr<I64Attr, "1">:$slots);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `layout` $weight_layout `levels` $levels `logits` $logits
@@ -160,7 +162,9 @@ def Plan_BufferOp : Plan_Op<"buffer", [Symbol, HasParent<"TargetOp">]> {
   let summary = "Scratch of a step: a row for each token or logits row.";
   let description = [{
     Row r starts at arena(domain) + capacity * offset + r * row bytes, so that one
-    plan serves any capacity. Two buffers may share memory where their lives do
+    plan serves any capacity. The domain slot has the target's `slots` rows for
+    each token (one for each expert of a token) in the arena of tokens. Two buffers may
+    share memory where their lives do
     not meet.
     - buffer_c1: the type is `!plan.rows` or `!plan.quantized_rows`.
     - buffer_c2: an offset is not negative.
@@ -433,7 +437,7 @@ def Plan_LinearOp : Plan_LaunchOp<"linear", ["input", "residual"], ["output"], [
   }];
 }
 
-def Plan_GatedOp : Plan_LaunchOp<"gated", ["input"], ["output", "quantized"], []> {
+def Plan_GatedOp : Plan_LaunchOp<"gated", ["input"], ["output", "quantized"], [], "getDomain()"> {
   let summary = "The activated gate times the up projection.";
   let description = [{
     output[t, f] = act(input[t, f]) * input[t, width + f].
@@ -447,7 +451,8 @@ def Plan_GatedOp : Plan_LaunchOp<"gated", ["input"], ["output", "quantized"], []
     plan.gated @gu to @act width = 128 activation = "silu" variants [#plan.variant<1, 0, @gated_silu>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$input, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$width, StrAttr:$activation, Plan_VariantsAttr:$variants);
+  let arguments = (ins FlatSymbolRefAttr:$input, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$width, StrAttr:$activation, Plan_VariantsAttr:$variants,
+      DefaultValuedAttr<Plan_DomainAttr, "::ingot::plan::Domain::Token">:$domain);
   let assemblyFormat = [{
     $input (`to` $output^)? (`quantized` $quantized^)? `width` `=` $width `activation` `=` $activation `variants` $variants attr-dict
   }];
@@ -571,6 +576,113 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
   let assemblyFormat = [{
     $query `state` $state `layer` $state_layer (`to` $output^)? (`quantized` $quantized^)?
     `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `window` `=` $window `scale` `=` $scale `soft_cap` `=` $soft_cap `variants` $variants attr-dict
+  }];
+}
+
+def Plan_RouteOp : Plan_LaunchOp<"route", ["logits"], ["routes"], []> {
+  let summary = "Chooses experts for each token.";
+  let description = [{
+    As `lm.route`.
+    - route_c5: logits is float32 rows of `experts` columns, routes of 2 * top_k; top_k
+      is the target's slots and at most experts.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.route @x to @r4 experts = 64 top_k = 2 normalized variants [#plan.variant<1, 0, @route>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$logits, FlatSymbolRefAttr:$routes, I64Attr:$experts, I64Attr:$top_k, UnitAttr:$normalized, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $logits `to` $routes `experts` `=` $experts `top_k` `=` $top_k (`normalized` $normalized^)? `variants` $variants attr-dict
+  }];
+}
+
+def Plan_OrderSlotsOp : Plan_LaunchOp<"order_slots", ["routes"], ["order"], []> {
+  let summary = "Orders the slots of the step by expert.";
+  let description = [{
+    Slot t * top_k + j is of choice j of token t. `order` holds int32: the slot of each
+    ordered row, the ordered row of each slot, and where the rows of each expert begin.
+    - order_slots_c5: routes is float32 rows of 2 * top_k columns, order of
+      2 * top_k + experts + 1; top_k is the target's slots.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.order_slots @r4 to @order experts = 64 top_k = 2 variants [#plan.variant<1, 0, @order_slots>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$routes, FlatSymbolRefAttr:$order, I64Attr:$experts, I64Attr:$top_k, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $routes `to` $order `experts` `=` $experts `top_k` `=` $top_k `variants` $variants attr-dict
+  }];
+}
+
+def Plan_DispatchOp : Plan_LaunchOp<"dispatch", ["input", "order"], ["output"], [], "Domain::Slot"> {
+  let summary = "A copy of each token's row for each of its experts.";
+  let description = [{
+    output[r, :] = input[order[r] / top_k, :].
+    - dispatch_c5: input and output are float32 rows of `width` columns, order of
+      2 * top_k + experts + 1; top_k is the target's slots.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.dispatch @x order @order to @slots width = 64 experts = 64 top_k = 2 variants [#plan.variant<1, 0, @dispatch>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$order, FlatSymbolRefAttr:$output, I64Attr:$width, I64Attr:$experts, I64Attr:$top_k, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input `order` $order `to` $output `width` `=` $width `experts` `=` $experts `top_k` `=` $top_k `variants` $variants attr-dict
+  }];
+}
+
+def Plan_ExpertLinearOp : Plan_LaunchOp<"expert_linear", ["input", "order"], ["output"], ["weight"], "Domain::Slot"> {
+  let summary = "A matrix product of each slot's row with the weight of its expert.";
+  let description = [{
+    The rows of expert e are multiplied with rows [e * n, (e + 1) * n) of the weight.
+    - expert_linear_c5: the weight is packed "r16", experts * n rows of k columns; n is a
+      multiple of 16.
+    - expert_linear_c6: the input is k columns: quantised rows as the weight takes them for
+      an integer encoding, float32 rows for a float encoding; the output float32 rows
+      of n, and not the input.
+    - expert_linear_c7: order is float32 rows of 2 * top_k + experts + 1 columns; top_k is
+      the target's slots.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.expert_linear @slots order @order4 weight @layer.0.o to @slots16 k = 64 n = 16 experts = 4 top_k = 2
+      variants [#plan.variant<1, 0, @expert_linear>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$order, FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$output, I64Attr:$k, I64Attr:$n, I64Attr:$experts, I64Attr:$top_k, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input `order` $order `weight` $weight `to` $output `k` `=` $k `n` `=` $n `experts` `=` $experts `top_k` `=` $top_k `variants` $variants attr-dict
+  }];
+}
+
+def Plan_CombineOp : Plan_LaunchOp<"combine", ["input", "order", "routes"], ["output"], []> {
+  let summary = "The sum of a token's slots, each times its probability.";
+  let description = [{
+    In the order of the routes, with `fma`.
+    - combine_c5: input and output are float32 rows of `width` columns, routes of
+      2 * top_k, order of 2 * top_k + experts + 1; top_k is the target's slots.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.combine @slots order @order routes @r4 to @x width = 64 experts = 64 top_k = 2 variants [#plan.variant<1, 0, @combine>]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$order, FlatSymbolRefAttr:$routes, FlatSymbolRefAttr:$output, I64Attr:$width, I64Attr:$experts, I64Attr:$top_k, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $input `order` $order `routes` $routes `to` $output `width` `=` $width `experts` `=` $experts `top_k` `=` $top_k `variants` $variants attr-dict
   }];
 }
 

@@ -300,15 +300,21 @@ LogicalResult TargetOp::verifyRegions() {
   if (!previous)
     return emitOpError() << "target_c3: expected at least one segment";
 
+  int64_t slots = getSlots();
+  if (slots <= 0 || slots > INT32_MAX)
+    return emitOpError() << "target_c6: expected positive slots, found "
+                         << slots;
   if (getTokenArenaBytes().has_value() != getLogitRowArenaBytes().has_value())
     return emitOpError()
            << "target_c4: expected the sizes of both arenas or of none";
   if (!getTokenArenaBytes())
     return success();
   for (auto buffer : getBody().getOps<BufferOp>()) {
-    int64_t arena = buffer.getDomain() == Domain::Token
-                        ? *getTokenArenaBytes()
-                        : *getLogitRowArenaBytes();
+    int64_t arena = buffer.getDomain() == Domain::LogitRow
+                        ? *getLogitRowArenaBytes()
+                        : *getTokenArenaBytes();
+    uint64_t bytes =
+        buffer.getRowBytes() * (buffer.getDomain() == Domain::Slot ? slots : 1);
     std::optional<int64_t> offset = buffer.getOffset();
     if (!offset)
       return buffer.emitOpError() << "target_c4: expected an offset";
@@ -316,10 +322,9 @@ LogicalResult TargetOp::verifyRegions() {
       return buffer.emitOpError()
              << "target_c4: expected an offset that is a multiple of 64, found "
              << *offset;
-    if (arena < 0 || uint64_t(*offset) + buffer.getRowBytes() > uint64_t(arena))
+    if (arena < 0 || uint64_t(*offset) + bytes > uint64_t(arena))
       return buffer.emitOpError()
-             << "target_c4: rows end at "
-             << uint64_t(*offset) + buffer.getRowBytes()
+             << "target_c4: rows end at " << uint64_t(*offset) + bytes
              << ", past the arena of " << arena << " bytes";
   }
   return success();
@@ -356,11 +361,24 @@ int64_t BufferOp::getGroup() {
 }
 
 LogicalResult KernelOp::verify() {
-  static const llvm::StringSet<> ops = {
-      "embed",       "rope_table", "rms_norm",         "quantize",
-      "linear",      "gated",      "rope_cache_write", "attention",
-      "gather_rows", "layer_norm", "activate",         "add",
-      "cap"};
+  static const llvm::StringSet<> ops = {"embed",
+                                        "rope_table",
+                                        "rms_norm",
+                                        "quantize",
+                                        "linear",
+                                        "gated",
+                                        "rope_cache_write",
+                                        "attention",
+                                        "gather_rows",
+                                        "layer_norm",
+                                        "route",
+                                        "order_slots",
+                                        "dispatch",
+                                        "expert_linear",
+                                        "combine",
+                                        "activate",
+                                        "add",
+                                        "cap"};
   if (!ops.contains(getOp()))
     return emitOpError() << "kernel_c1: no launch operation is named \""
                          << getOp() << "\"";

@@ -86,6 +86,15 @@ public:
            << ", found " << found.getRows() << " x " << found.getColumns()
            << " in layout " << stringifyLayout(found.getLayout());
   }
+  // A choice of experts that the target has slots for.
+  LogicalResult choices(StringRef constraint, int64_t experts, int64_t topK) {
+    if (experts > 0 && experts < (int64_t(1) << 20) && topK > 0 &&
+        topK <= experts && topK == int64_t(target.getSlots()))
+      return success();
+    return error(constraint)
+           << topK << " of " << experts << " experts in a target with "
+           << int64_t(target.getSlots()) << " slots";
+  }
   LogicalResult atLeastOneResult() {
     return op.getWrites().empty()
                ? LogicalResult(error("c5") << "expected a result")
@@ -148,14 +157,23 @@ private:
     for (FlatSymbolRefAttr name : op.getWeights())
       if (!weight(name))
         return error("c3") << "expected a plan.weight " << name;
-    bool gathers = isa<GatherRowsOp>(*op);
-    for (auto [names, isRead] :
-         {std::pair(op.getReads(), true), {op.getWrites(), false}})
-      for (FlatSymbolRefAttr name : names) {
+    // Some launches read rows of another domain than they walk.
+    auto domainOf = [&](StringRef role) {
+      if (isa<GatherRowsOp, DispatchOp>(*op))
+        return role == "output" ? op.getRowDomain() : Domain::Token;
+      if (isa<ExpertLinearOp>(*op))
+        return role == "order" ? Domain::Token : Domain::Slot;
+      if (isa<CombineOp>(*op))
+        return role == "input" ? Domain::Slot : Domain::Token;
+      return op.getRowDomain();
+    };
+    for (auto roles : {op.getReadNames(), op.getWriteNames()})
+      for (StringAttr role : roles) {
+        auto name = op->getAttrOfType<FlatSymbolRefAttr>(role);
         BufferOp found = buffer(name);
         if (!found)
           return error("c3") << "expected a plan.buffer " << name;
-        Domain domain = gathers && isRead ? Domain::Token : op.getRowDomain();
+        Domain domain = domainOf(role.getValue());
         if (found.getDomain() != domain)
           return error("c4") << "expected buffer " << name << " in the domain "
                              << stringifyDomain(domain) << ", found "
@@ -399,6 +417,77 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return verifier.error("c8") << "group " << quantized.getGroup()
                                 << " straddles heads of " << headDim;
   return success();
+}
+
+LogicalResult RouteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  if (failed(verifier.choices("c5", getExperts(), getTopK())))
+    return failure();
+  return success(
+      succeeded(verifier.rows("c5", "logits", getLogitsAttr(), getExperts())) &&
+      succeeded(verifier.rows("c5", "routes", getRoutesAttr(), 2 * getTopK())));
+}
+
+LogicalResult OrderSlotsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  if (failed(verifier.choices("c5", getExperts(), getTopK())))
+    return failure();
+  return success(succeeded(verifier.rows("c5", "routes", getRoutesAttr(),
+                                         2 * getTopK())) &&
+                 succeeded(verifier.rows("c5", "order", getOrderAttr(),
+                                         2 * getTopK() + getExperts() + 1)));
+}
+
+LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  if (failed(verifier.choices("c5", getExperts(), getTopK())))
+    return failure();
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())) &&
+      succeeded(verifier.rows("c5", "order", getOrderAttr(),
+                              2 * getTopK() + getExperts() + 1)));
+}
+
+LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  if (failed(verifier.choices("c5", getExperts(), getTopK())))
+    return failure();
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())) &&
+      succeeded(
+          verifier.rows("c5", "routes", getRoutesAttr(), 2 * getTopK())) &&
+      succeeded(verifier.rows("c5", "order", getOrderAttr(),
+                              2 * getTopK() + getExperts() + 1)));
+}
+
+LogicalResult ExpertLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  int64_t k = getK(), n = getN(), experts = getExperts();
+  if (failed(verifier.choices("c7", experts, getTopK())))
+    return failure();
+  WeightOp weight = verifier.weight(getWeightAttr());
+  if (!inRange({k, n}) || n % 16 != 0 || n > INT32_MAX / experts ||
+      weight.getLayout() != Layout::R16 || int64_t(weight.getColumns()) != k ||
+      int64_t(weight.getRows()) != experts * n)
+    return verifier.error("c5")
+           << "expected an r16 weight of " << experts << " x " << n << " x "
+           << k << ", found " << weight.getRows() << " x "
+           << weight.getColumns() << " in layout "
+           << stringifyLayout(weight.getLayout());
+  EncodingAttr encoding = weight.getEncoding();
+  LogicalResult input =
+      encoding.isInteger()
+          ? verifier.quantizedRows("c6", "input", getInputAttr(), k, encoding)
+          : verifier.rows("c6", "input", getInputAttr(), k);
+  if (failed(input) ||
+      failed(verifier.rows("c6", "output", getOutputAttr(), n)))
+    return failure();
+  if (getInput() == getOutput())
+    return verifier.error("c6") << "the output may not be the input";
+  return verifier.rows("c7", "order", getOrderAttr(),
+                       2 * getTopK() + experts + 1);
 }
 
 LogicalResult GatherRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {

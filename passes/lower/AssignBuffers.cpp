@@ -134,12 +134,15 @@ private:
     SmallVector<Placed> buffers;
     for (auto buffer :
          llvm::make_early_inc_range(target.getBody().getOps<BufferOp>())) {
-      if (buffer.getDomain() != domain)
+      // Slots lie in the arena of tokens, several rows for each.
+      bool isSlot = buffer.getDomain() == Domain::Slot;
+      if ((isSlot ? Domain::Token : buffer.getDomain()) != domain)
         continue;
+      uint64_t rows = isSlot ? uint64_t(target.getSlots()) : 1;
       const BufferLife &life = lives.find(buffer.getSymNameAttr())->second;
       if (life.isUsed())
         buffers.push_back({buffer, &life,
-                           llvm::alignTo(buffer.getRowBytes(), 64),
+                           llvm::alignTo(rows * buffer.getRowBytes(), 64),
                            buffers.size()});
       else
         buffer.erase();

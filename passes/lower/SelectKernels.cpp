@@ -328,7 +328,8 @@ private:
         .Case<lm::EmbedOp, lm::RopeTableOp, lm::RmsNormOp, lm::QuantizeOp,
               lm::LinearOp, lm::GateOp, lm::RopeCacheWriteOp,
               lm::CachedAttentionOp, lm::SelectRowsOp, lm::LayerNormOp,
-              lm::ActivateOp, lm::AddOp, lm::CapOp>([&](auto typed) {
+              lm::ActivateOp, lm::AddOp, lm::CapOp, lm::RouteOp, lm::DispatchOp,
+              lm::ExpertLinearOp, lm::CombineOp>([&](auto typed) {
           ++numLaunches;
           return lowerOp(typed);
         })
@@ -492,15 +493,18 @@ private:
         lm::stringifyActivationKind(op.getActivation()).str();
     addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "gated", config);
-    if (failed(variants) || failed(tokensOnly(op, op.getGateUp())))
+    if (failed(variants))
       return failure();
-    auto [output, quantized] = results(op, op.getResult(), Domain::Token);
+    Domain domain = domainOf(op.getGateUp());
+    if (domain == Domain::LogitRow)
+      return tokensOnly(op, op.getGateUp());
+    auto [output, quantized] = results(op, op.getResult(), domain);
     launchBuilder.create<GatedOp>(
         op.getLoc(), read(op.getGateUp()), output, quantized,
         integer(lm::columnsOf(op.getResult().getType())),
         StringAttr::get(context,
                         lm::stringifyActivationKind(op.getActivation())),
-        *variants);
+        *variants, DomainAttr::get(context, domain));
     return success();
   }
 
@@ -538,6 +542,104 @@ private:
         op.getStateLayerAttr(), output, quantized, op.getHeadsAttr(),
         op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getWindowAttr(),
         op.getScaleAttr(), op.getSoftCapAttr(), *variants);
+    return success();
+  }
+
+  // The routes, and the order of the slots that follows from them.
+  LogicalResult lowerOp(lm::RouteOp op) {
+    FailureOr<ArrayAttr> route = variantsFor(op, "route", {});
+    FailureOr<ArrayAttr> order = variantsFor(op, "order_slots", {});
+    if (failed(route) || failed(order) ||
+        failed(tokensOnly(op, op.getLogits())))
+      return failure();
+    int64_t topK = op.getTopK();
+    int64_t experts = lm::columnsOf(op.getLogits().getType());
+    if (!orders.empty() && topK != int64_t(target.getSlots()))
+      return op.emitOpError()
+             << "chooses " << topK << " experts, another "
+             << int64_t(target.getSlots()) << "; a model needs one number";
+    target.setSlots(topK);
+    Place routes = resultPlace(op, op.getRoutes(), Domain::Token);
+    launchBuilder.create<RouteOp>(
+        op.getLoc(), read(op.getLogits()), symbol(routes), integer(experts),
+        integer(topK), op.getNormalizedAttr(), *route);
+    Location loc = lm::nameLocation(
+        context, (lm::locationName(op.getLoc()) + ".order").str());
+    BufferOp buffer =
+        makeBuffer(loc, lm::activationType(context, 2 * topK + experts + 1),
+                   Domain::Token);
+    orders[op.getRoutes()] = buffer;
+    launchBuilder.create<OrderSlotsOp>(
+        loc, symbol(routes), FlatSymbolRefAttr::get(buffer.getSymNameAttr()),
+        integer(experts), integer(topK), *order);
+    ++numLaunches;
+    return success();
+  }
+
+  struct Routing {
+    FlatSymbolRefAttr order;
+    IntegerAttr experts, topK;
+  };
+  Routing routingOf(Value routes) {
+    auto route = routes.getDefiningOp<lm::RouteOp>();
+    return {FlatSymbolRefAttr::get(orders.lookup(routes).getSymNameAttr()),
+            integer(lm::columnsOf(route.getLogits().getType())),
+            route.getTopKAttr()};
+  }
+  LogicalResult slotsOnly(Operation *op, Value input) {
+    if (domainOf(input) == Domain::Slot)
+      return success();
+    return op->emitOpError() << "works on rows that lm.dispatch has made";
+  }
+
+  LogicalResult lowerOp(lm::DispatchOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "dispatch", {});
+    if (failed(variants) || failed(tokensOnly(op, op.getInput())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Slot);
+    Routing routing = routingOf(op.getRoutes());
+    launchBuilder.create<DispatchOp>(op.getLoc(), read(op.getInput()),
+                                     routing.order, symbol(place),
+                                     integer(lm::columnsOf(op.getType())),
+                                     routing.experts, routing.topK, *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::ExpertLinearOp op) {
+    lm::EncodingAttr encoding =
+        lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
+    if (encoding.isInteger() &&
+        !isa<lm::QuantizedType>(op.getInput().getType()))
+      return op.emitOpError()
+             << "has a weight in " << encoding.getShortName()
+             << " and an input in float32; insert-quantize gives it quantised "
+                "rows";
+    int64_t k = lm::columnsOf(op.getInput().getType());
+    codegen::KernelConfig config;
+    addEncoding(config, encoding);
+    FailureOr<ArrayAttr> variants = variantsFor(op, "expert_linear", config);
+    if (failed(variants) || failed(slotsOnly(op, op.getInput())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Slot);
+    Routing routing = routingOf(op.getRoutes());
+    launchBuilder.create<ExpertLinearOp>(
+        op.getLoc(), read(op.getInput()), routing.order,
+        use(op.getWeightAttr()), symbol(place), integer(k),
+        integer(lm::columnsOf(op.getType())), routing.experts, routing.topK,
+        *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::CombineOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "combine", {});
+    if (failed(variants) || failed(slotsOnly(op, op.getInput())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::Token);
+    Routing routing = routingOf(op.getRoutes());
+    launchBuilder.create<CombineOp>(
+        op.getLoc(), read(op.getInput()), routing.order, read(op.getRoutes()),
+        symbol(place), integer(lm::columnsOf(op.getType())), routing.experts,
+        routing.topK, *variants);
     return success();
   }
 
@@ -694,6 +796,7 @@ private:
   SmallVector<std::pair<SegmentOp, BufferOp>> exitLogits;
   DenseMap<Value, Place> places;
   DenseMap<Value, ConcatPart> concatParts;
+  DenseMap<Value, BufferOp> orders; // of routes
   std::map<std::string, KernelOp> kernels;
   llvm::StringSet<> usedNames;
   llvm::DenseSet<StringAttr> usedWeights;

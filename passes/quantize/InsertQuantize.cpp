@@ -1,12 +1,15 @@
 // --insert-quantize
 //
-// 1. For each linear operator of an integer encoding that reads float32 rows:
+// 1. For each linear operator, also of experts, of an integer encoding that reads
+//    float32 rows:
 // 2. take the quantize operator of that value, group and bits, or make one behind
 //    the value's definition, named after it;
 // 3. let the linear operator read its rows.
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace ingot {
 #define GEN_PASS_DEF_INSERTQUANTIZEPASS
@@ -36,7 +39,7 @@ struct InsertQuantize : ingot::impl::InsertQuantizePassBase<InsertQuantize> {
   void runOnOperation() override {
     llvm::DenseMap<std::tuple<Value, std::int64_t, std::int64_t>, Value>
         quantized;
-    getOperation().walk([&](lm::LinearOp linear) {
+    auto visit = [&](auto linear) {
       Value input = linear.getInput();
       lm::EncodingAttr encoding =
           lm::lookupWeight(linear, linear.getWeightAttr()).getEncoding();
@@ -49,6 +52,10 @@ struct InsertQuantize : ingot::impl::InsertQuantizePassBase<InsertQuantize> {
         ++numInserted;
       }
       linear.getInputMutable().assign(rows);
+    };
+    getOperation().walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op).Case<lm::LinearOp, lm::ExpertLinearOp>(
+          visit);
     });
   }
 };

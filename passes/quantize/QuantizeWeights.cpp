@@ -3,6 +3,7 @@
 // 1. Read the options; an unknown encoding or group fails.
 // 2. Find the matrices that linear and embed operators use, and what for: a
 //    head gives the logits, a table serves embed.
+//    A router keeps its encoding where the target is one of integers.
 // 3. Leave those that a skip pattern names; a pattern without a match fails.
 // 4. Give each of the others its target encoding, and the method that its parts
 //    ask for: none where all are stored in that encoding already, `stored` where
@@ -25,8 +26,9 @@ namespace {
 
 // What a matrix is used for.
 struct Uses {
-  bool table = false; // by lm.embed
-  bool head = false;  // by the linear operator whose result the program returns
+  bool table = false;  // by lm.embed
+  bool router = false; // by the linear operator whose result lm.route reads
+  bool head = false; // by the linear operator whose result the program returns
 };
 
 llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
@@ -36,8 +38,12 @@ llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
   module.walk([&](Operation *op) {
     if (auto embed = dyn_cast<lm::EmbedOp>(op))
       found[lm::lookupWeight(op, embed.getTableAttr())].table = true;
+    if (auto experts = dyn_cast<lm::ExpertLinearOp>(op))
+      (void)found[lm::lookupWeight(op, experts.getWeightAttr())];
     if (auto linear = dyn_cast<lm::LinearOp>(op)) {
       Uses &uses = found[lm::lookupWeight(op, linear.getWeightAttr())];
+      uses.router |=
+          llvm::any_of(linear->getUsers(), llvm::IsaPred<lm::RouteOp>);
       uses.head |= llvm::any_of(linear->getUsers(), [](Operation *user) {
         return isa<lm::ReturnOp>(user) ||
                (isa<lm::CapOp>(user) &&
@@ -142,6 +148,9 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
       lm::EncodingAttr encoding = uses.head    ? headTarget
                                   : uses.table ? embedTarget
                                                : target;
+      // Few bytes, and an error there is another expert: no integers.
+      if (uses.router && encoding && encoding.isInteger())
+        continue;
       if (encoding && !skipped.contains(weight))
         convert(weight, encoding);
     }

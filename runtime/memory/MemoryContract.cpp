@@ -123,6 +123,11 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
               "step tokens " + std::to_string(contract.stepTokens) + " times " +
               std::to_string(attention->heads()) + " heads overflow");
 
+  if (std::int64_t(target.slots()) * contract.stepTokens > INT32_MAX)
+    return Status::invalid(
+        "step tokens " + std::to_string(contract.stepTokens) + " times " +
+        std::to_string(target.slots()) + " experts overflow");
+
   contract.weightsBytes = plan.weights_bytes();
   contract.tokenArenaBytes =
       target.token_arena_bytes() * std::uint64_t(contract.stepTokens);

@@ -274,6 +274,67 @@ struct AttentionParams {
   float softCap;  // 0: none
 };
 
+// route: of the softmax of each token's logits, the topK largest in descending
+// order (of equal ones the first): routes[t] holds their numbers, then their
+// probabilities, divided by their sum where `normalized` is 1. Items: tokens.
+struct RouteParams {
+  const float *logits; // [numTokens, experts]
+  float *routes;       // [numTokens, 2 * topK]
+  int32_t numTokens;
+  int32_t experts;
+  int32_t topK;
+  int32_t normalized;
+};
+
+// order_slots: slot t * topK + j is of choice j of token t. The slots ordered by
+// expert, then by number:
+//   [0, slots)           the slot of each ordered row
+//   [slots, 2 * slots)   the ordered row of each slot
+//   [2 * slots, + experts + 1)  where the rows of each expert begin, then slots
+// Items: one.
+struct OrderSlotsParams {
+  const float *routes; // [numTokens, 2 * topK]
+  int32_t *order;      // [2 * slots + experts + 1], slots = numTokens * topK
+  int32_t numTokens;
+  int32_t experts;
+  int32_t topK;
+  int32_t reserved;
+};
+
+// dispatch: output[r, :] = input[order[r] / topK, :]. Items: slots.
+struct DispatchParams {
+  const float *input;   // [tokens, width]
+  const int32_t *order; // of order_slots
+  float *output;        // [numSlots, width]
+  int32_t numSlots;
+  int32_t width;
+  int32_t topK;
+  int32_t reserved;
+};
+
+// expert_linear: `linear` with numTokens ordered rows; those of expert e are
+// multiplied with rows [e * n, (e + 1) * n) of the weights, n a multiple of 16.
+// No bias, no residual. Items: experts times row tiles (n / 16).
+struct ExpertLinearParams {
+  LinearParams linear;
+  const int32_t *order; // of order_slots
+  int32_t experts;
+  int32_t reserved;
+};
+
+// combine: output[t] = input[row of slot (t, 0)] * p0, then for each further
+// choice j fma(input[row of slot (t, j)], pj, ·). Items: tokens.
+struct CombineParams {
+  const float *input;   // [slots, width], ordered
+  const int32_t *order; // of order_slots
+  const float *routes;  // [numTokens, 2 * topK]
+  float *output;        // [numTokens, width]
+  int32_t numTokens;
+  int32_t width;
+  int32_t topK;
+  int32_t reserved;
+};
+
 // gather_rows: output[r, :] = input[rows[r], :]. Items: rows.
 struct GatherRowsParams {
   const float *input;  // [numTokens, width]

@@ -69,6 +69,26 @@ public:
       op = "add";
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_Add()));
       break;
+    case fbs::Params::Route:
+      op = "route";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Route()));
+      break;
+    case fbs::Params::OrderSlots:
+      op = "order_slots";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_OrderSlots()));
+      break;
+    case fbs::Params::Dispatch:
+      op = "dispatch";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Dispatch()));
+      break;
+    case fbs::Params::ExpertLinear:
+      op = "expert_linear";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_ExpertLinear()));
+      break;
+    case fbs::Params::Combine:
+      op = "combine";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Combine()));
+      break;
     case fbs::Params::Cap:
       op = "cap";
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_Cap()));
@@ -220,6 +240,8 @@ private:
 
   static constexpr int kToken = int(fbs::Domain::token);
   static constexpr int kLogitRow = int(fbs::Domain::logit_row);
+  static constexpr int kSlot = int(fbs::Domain::slot);
+  static constexpr std::uint64_t kMaxExperts = 1 << 16;
 
   Status check(const fbs::Embed &op) {
     INGOT_ASSIGN_OR_RETURN(const fbs::Weight *table,
@@ -303,7 +325,7 @@ private:
 
   Status check(const fbs::Quantize &op) {
     INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
-    if (op.domain() > fbs::Domain::logit_row)
+    if (op.domain() > fbs::Domain::slot)
       return Status::invalid("domain is unknown");
     INGOT_RETURN_IF_ERROR(
         dense("input", op.input(), op.width(), int(op.domain())));
@@ -342,9 +364,76 @@ private:
     INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
     if (!op.activation())
       return Status::invalid("activation is missing");
+    if (op.domain() != fbs::Domain::token && op.domain() != fbs::Domain::slot)
+      return Status::invalid("domain is neither token nor slot");
+    int domain = int(op.domain());
     INGOT_RETURN_IF_ERROR(
-        dense("input", op.input(), std::uint64_t(op.width()) * 2, kToken));
-    return outputs(op.output(), op.quantized(), op.width(), kToken);
+        dense("input", op.input(), std::uint64_t(op.width()) * 2, domain));
+    return outputs(op.output(), op.quantized(), op.width(), domain);
+  }
+
+  // A choice of experts that the target has slots for, and the order of slots
+  // where it is an operand.
+  Status choices(std::uint64_t experts, std::uint64_t topK) {
+    if (experts == 0 || experts > kMaxExperts || topK == 0 || topK > experts ||
+        topK != target_.slots())
+      return Status::invalid(str(topK) + " of " + str(experts) +
+                             " experts in a target with " +
+                             str(target_.slots()) + " slots");
+    return Status::ok();
+  }
+  Status order(int index, std::uint64_t experts, std::uint64_t topK) {
+    INGOT_RETURN_IF_ERROR(choices(experts, topK));
+    return dense("order", index, 2 * topK + experts + 1, kToken);
+  }
+
+  Status check(const fbs::Route &op) {
+    INGOT_RETURN_IF_ERROR(choices(op.experts(), op.top_k()));
+    INGOT_RETURN_IF_ERROR(dense("logits", op.logits(), op.experts(), kToken));
+    return dense("routes", op.routes(), std::uint64_t(op.top_k()) * 2, kToken);
+  }
+
+  Status check(const fbs::OrderSlots &op) {
+    INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
+    return dense("routes", op.routes(), std::uint64_t(op.top_k()) * 2, kToken);
+  }
+
+  Status check(const fbs::Dispatch &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
+    return dense("output", op.output(), op.width(), kSlot);
+  }
+
+  Status check(const fbs::ExpertLinear &op) {
+    INGOT_RETURN_IF_ERROR(dimension("k", op.k()));
+    INGOT_RETURN_IF_ERROR(dimension("n", op.n()));
+    INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
+    INGOT_ASSIGN_OR_RETURN(const fbs::Weight *matrix,
+                           weight("weight", op.weight(), "r16"));
+    if (op.n() % 16 != 0 ||
+        matrix->rows() != std::uint64_t(op.experts()) * op.n() ||
+        matrix->columns() != op.k())
+      return Status::invalid("weight: \"" + matrix->name()->str() + "\" is [" +
+                             str(matrix->rows()) + ", " +
+                             str(matrix->columns()) + "], expected " +
+                             str(op.experts()) + " times [" + str(op.n()) +
+                             ", " + str(op.k()) + "] in tiles of 16");
+    if (matrix->encoding()->group() != 0)
+      INGOT_RETURN_IF_ERROR(
+          quantized("input", op.input(), op.k(), matrix->encoding(), kSlot));
+    else
+      INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.k(), kSlot));
+    return dense("output", op.output(), op.n(), kSlot);
+  }
+
+  Status check(const fbs::Combine &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
+    INGOT_RETURN_IF_ERROR(
+        dense("routes", op.routes(), std::uint64_t(op.top_k()) * 2, kToken));
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kSlot));
+    return dense("output", op.output(), op.width(), kToken);
   }
 
   Status heads(std::uint32_t heads, std::uint32_t kvHeads,

@@ -200,16 +200,18 @@ Status checkKernel(const fbs::Kernel &kernel, const fbs::Target &target) {
 Status checkBuffer(const fbs::Buffer &buffer, const fbs::Target &target) {
   if (!buffer.name())
     return Status::invalid("name is missing");
-  if (buffer.domain() > fbs::Domain::logit_row)
+  if (buffer.domain() > fbs::Domain::slot)
     return Status::invalid("domain is unknown");
   INGOT_RETURN_IF_ERROR(checkDimension("columns", buffer.columns()));
   if (buffer.row_bytes() == 0 || buffer.row_bytes() > kMaxRowBytes)
     return Status::invalid("row_bytes " + str(buffer.row_bytes()) +
                            " is out of range");
-  std::uint64_t arena = buffer.domain() == fbs::Domain::token
-                            ? target.token_arena_bytes()
-                            : target.logit_row_arena_bytes();
-  if (!isInside(buffer.offset(), buffer.row_bytes(), arena) ||
+  std::uint64_t arena = buffer.domain() == fbs::Domain::logit_row
+                            ? target.logit_row_arena_bytes()
+                            : target.token_arena_bytes();
+  std::uint64_t rows =
+      buffer.domain() == fbs::Domain::slot ? target.slots() : 1;
+  if (!isInside(buffer.offset(), rows * buffer.row_bytes(), arena) ||
       buffer.offset() % 4 != 0)
     return Status::invalid("offset " + str(buffer.offset()) +
                            " and row_bytes " + str(buffer.row_bytes()) +
@@ -255,6 +257,9 @@ Status checkTarget(const fbs::Plan &plan, const fbs::Target &target,
         "levels, kernels, buffers, segments or weight_layout is missing");
   if (target.levels()->size() == 0 || target.segments()->size() == 0)
     return Status::invalid("has no level or no segment");
+  if (target.slots() == 0 || target.slots() > kMaxSlots)
+    return Status::invalid("slots: " + str(target.slots()) +
+                           ", expected 1 to " + str(kMaxSlots));
   if (target.token_arena_bytes() > kMaxRowBytes ||
       target.logit_row_arena_bytes() > kMaxRowBytes)
     return Status::invalid("an arena takes more than " + str(kMaxRowBytes) +

@@ -40,6 +40,8 @@ struct PlanBounds {
 // Limits that keep every product of sizes within 64 bits.
 inline constexpr std::uint64_t kMaxDimension = std::uint64_t(1) << 28;
 inline constexpr std::uint64_t kMaxRowBytes = std::uint64_t(1) << 34;
+// Experts of one token.
+inline constexpr std::uint32_t kMaxSlots = 1024;
 
 Status verifyPlan(const fbs::Plan &plan, const PlanBounds &bounds);
 

@@ -25,7 +25,7 @@ struct DraftModelOptions {
   std::int32_t targetVocab = 0; // rows of logits of the model that checks
   std::int32_t commonVocab = 0; // ids that are the same token in both
   std::int32_t context = 0;     // tokens that the draft can see
-  RotaryChoice rotary;          // of the draft's plan
+  RotaryChoice rotary{};        // of the draft's plan
 };
 
 class DraftModel final : public Drafter {

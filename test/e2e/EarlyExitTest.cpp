@@ -289,7 +289,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Form{"families/gpt2", "int8", "1", false},
                       Form{"families/llama-dynamic", "f16", "1", false},
                       // Fills write codes, too.
-                      Form{"tiny-mistral", "int8", "1", false, "int8"}),
+                      Form{"tiny-mistral", "int8", "1", false, "int8"},
+                      // Experts before, behind and on both sides of an exit.
+                      Form{"families/mixtral", "int8", "1", false},
+                      Form{"families/qwen3-moe-mixed", "f16", "1,2", false}),
     [](const auto &info) {
       std::string name =
           std::string(info.param.model) + "_" + info.param.quantize +

@@ -270,3 +270,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"families/cohere", "int8", "int8"},
                       Case{"families/llama-dynamic", "f16", "int8"}),
     caseName);
+
+// Experts: the company of a token decides which rows each expert multiplies.
+INSTANTIATE_TEST_SUITE_P(
+    Experts, ExactnessTest,
+    ::testing::Values(Case{"families/mixtral", "none"},
+                      Case{"families/mixtral", "int8"},
+                      Case{"families/mixtral-one", "f16"},
+                      Case{"families/qwen3-moe", "int4-g32"},
+                      Case{"families/qwen3-moe", "f32"},
+                      Case{"families/qwen3-moe-mixed", "int8"}),
+    caseName);

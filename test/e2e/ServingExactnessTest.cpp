@@ -237,6 +237,7 @@ TEST_P(ServingExactnessTest, preempted) {
   for (bool reuse : {true, false}) {
     EngineOptions options;
     options.sequences = 12;
+    options.stallFactor = 0; // the same steps on any machine
     auto roomy = open(options, 5);
     ASSERT_TRUE(roomy);
     options.kvBytes =
@@ -262,6 +263,7 @@ TEST_P(ServingExactnessTest, speculating) {
     if (speculation == Speculation::Draft)
       options.draft = compiledModel(GetParam().model, "int4");
     options.chunkTokens = 11;
+    options.stallFactor = 0; // the same steps on any machine
     options.kvBytes = roomy->contract().stateBytes() / 48 * 9;
     auto engine = open(options, 8);
     ASSERT_TRUE(engine);

@@ -56,10 +56,34 @@ def falcon(**more):
     return dict(config, **more)
 
 
+def experts(**more):
+    return dict(SMALL, hidden_act="silu", rope_theta=10000.0, tie_word_embeddings=False,
+                attention_dropout=0.0, output_router_logits=False, router_aux_loss_coef=0.02,
+                torch_dtype="bfloat16", **more)
+
+
 # Tensors that published checkpoints spell otherwise than today's transformers.
 RENAMED = {"gpt-neox": {"lm_head.weight": "embed_out.weight"}}
 
 CONFIGS = {
+    "mixtral": experts(architectures=["MixtralForCausalLM"], model_type="mixtral",
+                       rms_norm_eps=1e-5, sliding_window=None, num_local_experts=4,
+                       num_experts_per_tok=2),
+    "qwen3-moe": experts(architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", head_dim=16,
+                         rms_norm_eps=1e-6, num_experts=8, num_experts_per_tok=3,
+                         norm_topk_prob=True, moe_intermediate_size=24, decoder_sparse_step=1,
+                         mlp_only_layers=[], use_sliding_window=False, sliding_window=None,
+                         max_window_layers=2, attention_bias=False),
+    # Experts in one layer of three, all of them for each token; one for each token.
+    "qwen3-moe-mixed": dict(
+        experts(architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", head_dim=8,
+                rms_norm_eps=1e-6, num_experts=3, num_experts_per_tok=3, norm_topk_prob=False,
+                moe_intermediate_size=16, decoder_sparse_step=2, mlp_only_layers=[3],
+                use_sliding_window=False, sliding_window=None, max_window_layers=2,
+                attention_bias=True), num_hidden_layers=4),
+    "mixtral-one": experts(architectures=["MixtralForCausalLM"], model_type="mixtral",
+                           rms_norm_eps=1e-5, sliding_window=40, num_local_experts=3,
+                           num_experts_per_tok=1),
     "llama-linear": llama(rope_scaling=dict(type="linear", factor=4.0), attention_bias=True,
                           mlp_bias=True),
     "llama-dynamic": dict(llama(rope_scaling=dict(type="dynamic", factor=8.0)),
@@ -133,6 +157,9 @@ CONFIGS = {
                        scale_attn_weights=True, torch_dtype="bfloat16"),
     "stablelm": stablelm(use_qkv_bias=True, use_parallel_residual=False),
     "stablelm-parallel": stablelm(use_qkv_bias=False, use_parallel_residual=True),
+    "stablelm-norms": dict(stablelm(use_qkv_bias=False, use_parallel_residual=True),
+                           qk_layernorm=True, num_attention_heads=4, num_key_value_heads=2,
+                           partial_rotary_factor=0.5),
     "cohere": dict(SMALL, architectures=["CohereForCausalLM"], model_type="cohere",
                    hidden_act="silu", layer_norm_eps=1e-5, logit_scale=0.5, rope_theta=10000.0,
                    use_qk_norm=True, attention_bias=False, attention_dropout=0.0,
@@ -157,16 +184,39 @@ def random_weight(name, shape, config):
     offset = 1.0 if config.model_type.startswith("gemma") else 0.0
     if len(shape) == 1 and name.endswith(".bias"):
         return 0.3 * torch.randn(shape)
-    if "norm" in last or last.startswith("ln_"):
+    if "norm" in last or last.startswith("ln_") or ".norms." in name:
         # With positive scales a tied head would only echo the last token.
         final = ".layers." not in name and ".h." not in name
         return (torch.randn(shape) if final and tied else 1 + 0.2 * torch.randn(shape)) - offset
     if last in ("embed_tokens", "embed_in", "wte", "wpe", "word_embeddings"):
         return 0.35 * torch.randn(shape)
-    fan_in = shape[0] if config.model_type == "gpt2" and last.startswith("c_") else shape[1]
+    fan_in = shape[0] if config.model_type == "gpt2" and last.startswith("c_") else shape[-1]
     gain = {"lm_head": 3.0, "embed_out": 3.0, "q_proj": 1.6, "k_proj": 1.6, "qkv_proj": 1.4,
-            "query_key_value": 1.4, "c_attn": 1.4}.get(last, 1.0)
+            "query_key_value": 1.4, "c_attn": 1.4, "gate": 2.0}.get(last, 1.0)
     return gain / math.sqrt(fan_in) * torch.randn(shape)
+
+
+def published(weights, family):
+    """Experts as checkpoints have them: a matrix each, where transformers stacks them."""
+    names = {"gate_proj": "gate_proj", "up_proj": "up_proj", "down_proj": "down_proj"}
+    if family == "mixtral":
+        names = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}
+    made = {}
+    for key, value in weights.items():
+        stem, _, last = key.rpartition(".")
+        if stem.endswith(".experts"):
+            parts = {last: value}
+            if last == "gate_up_proj":
+                half = value.shape[1] // 2
+                parts = {"gate_proj": value[:, :half], "up_proj": value[:, half:]}
+            for part, matrices in parts.items():
+                for e, matrix in enumerate(matrices):
+                    made[f"{stem}.{e}.{names[part]}.weight"] = matrix.contiguous()
+        else:
+            made[key] = value
+    if family == "mixtral":
+        made = {key.replace(".mlp.", ".block_sparse_moe."): v for key, v in made.items()}
+    return made
 
 
 def make(name, config):
@@ -185,6 +235,7 @@ def make(name, config):
             continue
         key_in_file = RENAMED.get(name, {}).get(key, key)
         weights[key_in_file] = random_weight(key, value.shape, model.config).to(dtype).contiguous()
+    weights = published(weights, config["model_type"])
     path = os.path.join(folder, "model.safetensors")
     save_file(weights, path, metadata={"format": "pt"})
     os.chmod(path, 0o644)

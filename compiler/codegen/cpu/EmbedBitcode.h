@@ -22,6 +22,7 @@
 #define INGOT_EMBED_LEVEL(LEVEL, FOLDER)                                       \
   INGOT_EMBED_MODULE(LEVEL, Attention, FOLDER)                                 \
   INGOT_EMBED_MODULE(LEVEL, Elementwise, FOLDER)                               \
+  INGOT_EMBED_MODULE(LEVEL, Experts, FOLDER)                                   \
   INGOT_EMBED_MODULE(LEVEL, LinearFloat, FOLDER)                               \
   INGOT_EMBED_MODULE(LEVEL, LinearInteger, FOLDER)                             \
   INGOT_EMBED_MODULE(LEVEL, Rope, FOLDER)
@@ -35,5 +36,7 @@
 #define INGOT_LEVEL_MODULES(LEVEL)                                             \
   {INGOT_LEVEL_MODULE(LEVEL, Attention),                                       \
    INGOT_LEVEL_MODULE(LEVEL, Elementwise),                                     \
+   INGOT_LEVEL_MODULE(LEVEL, Experts),                                         \
    INGOT_LEVEL_MODULE(LEVEL, LinearFloat),                                     \
-   INGOT_LEVEL_MODULE(LEVEL, LinearInteger), INGOT_LEVEL_MODULE(LEVEL, Rope)}
+   INGOT_LEVEL_MODULE(LEVEL, LinearInteger),                                   \
+   INGOT_LEVEL_MODULE(LEVEL, Rope)}

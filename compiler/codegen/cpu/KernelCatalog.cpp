@@ -41,6 +41,20 @@ Result<std::vector<KernelVariant>> variantsFor(const std::string &op,
       return Status::unsupported("kernel linear: unknown key \"tokens\"");
     return linearVariants(config);
   }
+  if (op == "expert_linear") {
+    // As linear, by the rows of all experts together.
+    if (config.count("tokens"))
+      return Status::unsupported(
+          "kernel expert_linear: unknown key \"tokens\"");
+    INGOT_ASSIGN_OR_RETURN(auto variants, linearVariants(config));
+    for (KernelVariant &variant : variants) {
+      variant.op = op;
+      INGOT_ASSIGN_OR_RETURN(KernelEntry entry,
+                             kernelEntry(op, variant.constants));
+      variant.name = entry.name;
+    }
+    return variants;
+  }
   KernelVariant variant;
   variant.op = op;
   variant.constants = config;

@@ -44,6 +44,9 @@ struct KernelVariant {
 //   gated, activate   activation ("silu", "gelu_tanh", "gelu", "relu");
 //                     [group, bits]
 //   add, cap          -
+//   route, order_slots, dispatch, combine
+//                     -
+//   expert_linear     as linear
 //   rope_cache_write  head_dim, kv ("f32", "f16", "i8")
 //   attention         head_dim, kv; [group, bits]: group divides head_dim
 //   gather_rows       -

@@ -175,7 +175,10 @@ Result<KernelEntry> kernelEntry(const std::string &op,
     const auto output = reader.quantization(true);
     entry = {"Elementwise", "ingot_quantize", output,
              "quantize_" + outputName(output)};
-  } else if (op == "linear") {
+  } else if (op == "route" || op == "order_slots" || op == "dispatch" ||
+             op == "combine") {
+    entry = {"Experts", "ingot_" + op, {}, op};
+  } else if (op == "linear" || op == "expert_linear") {
     const EncodingParts parts = readEncoding(reader);
     const std::int64_t tokens = reader.number("tokens", 1, true);
     if (tokens != 1 && tokens != kFewTokens && tokens != kManyTokens)
@@ -183,11 +186,11 @@ Result<KernelEntry> kernelEntry(const std::string &op,
                   " or " + std::to_string(kManyTokens) + ", found " +
                   std::to_string(tokens));
     entry.source = parts.integer ? "LinearInteger" : "LinearFloat";
-    entry.function = "ingot_linear_" + parts.encoding;
+    entry.function = "ingot_" + op + "_" + parts.encoding;
     if (parts.integer)
       entry.constants = {parts.group, parts.minimum};
     entry.constants.push_back(static_cast<std::int32_t>(tokens));
-    entry.name = "linear_" + parts.name + "_t" + std::to_string(tokens);
+    entry.name = op + "_" + parts.name + "_t" + std::to_string(tokens);
   } else if (op == "gated") {
     const std::string activation = reader.text("activation", kActivations);
     const auto output = reader.quantization(false);

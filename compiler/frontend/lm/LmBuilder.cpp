@@ -57,6 +57,12 @@ bool isSameTable(const RotarySpec &a, const RotarySpec &b) {
            a.originalContextLength == b.originalContextLength));
 }
 
+// "layer.3.q_norm.7"
+bool isOfOneHead(const std::string &role) {
+  return role.find(".q_norm.") != std::string::npos ||
+         role.find(".k_norm.") != std::string::npos;
+}
+
 class LmBuilder {
 public:
   LmBuilder(MLIRContext &context, const ModelSpec &spec,
@@ -75,6 +81,10 @@ private:
   LogicalResult checkSupported();
   LogicalResult addSources();
   LogicalResult addWeights();
+  lm::PartAttr partOf(const TensorSource &tensor);
+  LogicalResult addExperts(std::int64_t layer, const std::string &name,
+                           llvm::ArrayRef<const char *> roles);
+  LogicalResult addHeadNorms(std::int64_t layer);
   void addRopeWeights();
   void addStates();
   LogicalResult addProgram();
@@ -173,24 +183,89 @@ LogicalResult LmBuilder::addSources() {
   return success();
 }
 
+lm::PartAttr LmBuilder::partOf(const TensorSource &tensor) {
+  return lm::PartAttr::getChecked(
+      [&] { return error(); }, context_,
+      symbol("src" + std::to_string(tensor.fileIndex)),
+      builder_.getStringAttr(tensor.name),
+      static_cast<std::int64_t>(tensor.byteOffset),
+      static_cast<std::int64_t>(tensor.sizeBytes), lm::storedOf(tensor.dtype),
+      tensor.shape[0], tensor.shape.size() == 2 ? tensor.shape[1] : 1,
+      tensor.permutationHeads, tensor.storedRows, tensor.first, tensor.run,
+      tensor.stride, tensor.transposed,
+      storedDetailsAttr(context_, tensor.details, [](std::uint32_t index) {
+        return "src" + std::to_string(index);
+      }));
+}
+
+// The matrices of all experts of a layer, one expert after another.
+LogicalResult LmBuilder::addExperts(std::int64_t layer, const std::string &name,
+                                    llvm::ArrayRef<const char *> roles) {
+  llvm::SmallVector<lm::PartAttr> parts;
+  std::int64_t allRows = 0;
+  for (std::int64_t e = 0; e < spec_.layers[layer].experts; ++e)
+    for (const char *role : roles) {
+      const TensorSource &tensor = spec_.parameters.at(
+          layerRole(layer, "expert." + std::to_string(e) + "." + role));
+      lm::PartAttr part = partOf(tensor);
+      if (!part)
+        return failure();
+      parts.push_back(part);
+      allRows += tensor.shape[0];
+      lm::EncodingAttr first = lm::nativeEncoding(parts.front());
+      if (lm::EncodingAttr own = lm::nativeEncoding(part); own != first)
+        return error() << "tensor \"" << tensor.name << "\" becomes "
+                       << own.getShortName() << ", " << parts.front().getName()
+                       << " " << first.getShortName()
+                       << "; experts of one layer must be stored alike";
+    }
+  std::string role = layerRole(layer, name);
+  lm::EncodingAttr encoding = lm::nativeEncoding(parts.front());
+  llvm::SmallVector<Attribute> attributes(parts.begin(), parts.end());
+  builder_.create<lm::WeightOp>(
+      loc(role), builder_.getStringAttr(role),
+      builder_.getDenseI64ArrayAttr({allRows, parts.front().getColumns()}),
+      encoding, lm::LayoutAttr::get(context_, lm::Layout::R16),
+      builder_.getArrayAttr(attributes), ElementsAttr(),
+      lm::conversionMethod(parts, encoding));
+  return success();
+}
+
+// Norms of each head's own, one head after another.
+LogicalResult LmBuilder::addHeadNorms(std::int64_t layer) {
+  const LayerSpec &spec = spec_.layers[layer];
+  for (auto [norm, heads] : {std::pair("q_norm", spec.heads),
+                             std::pair("k_norm", spec.kvHeads)}) {
+    std::string role = layerRole(layer, norm);
+    if (!spec_.parameters.count(role + ".0"))
+      continue;
+    llvm::SmallVector<Attribute> parts;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      lm::PartAttr part =
+          partOf(spec_.parameters.at(role + "." + std::to_string(h)));
+      if (!part)
+        return failure();
+      parts.push_back(part);
+    }
+    builder_.create<lm::WeightOp>(
+        loc(role), builder_.getStringAttr(role),
+        builder_.getDenseI64ArrayAttr({heads * spec.headDim}),
+        lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false),
+        lm::LayoutAttr::get(context_, lm::Layout::Row),
+        builder_.getArrayAttr(parts), ElementsAttr(), StringAttr());
+  }
+  return success();
+}
+
 LogicalResult LmBuilder::addWeights() {
   for (const auto &[role, tensor] : spec_.parameters) {
+    if (role.find(".expert.") != std::string::npos || isOfOneHead(role))
+      continue; // part of a weight of all
     bool matrix = tensor.shape.size() == 2;
     if (!matrix && tensor.shape.size() != 1)
       return error() << "tensor \"" << tensor.name << "\" has "
                      << tensor.shape.size() << " dimensions, expected 1 or 2";
-    auto part = lm::PartAttr::getChecked(
-        [&] { return error(); }, context_,
-        symbol("src" + std::to_string(tensor.fileIndex)),
-        builder_.getStringAttr(tensor.name),
-        static_cast<std::int64_t>(tensor.byteOffset),
-        static_cast<std::int64_t>(tensor.sizeBytes), lm::storedOf(tensor.dtype),
-        tensor.shape[0], matrix ? tensor.shape[1] : 1, tensor.permutationHeads,
-        tensor.storedRows, tensor.first, tensor.run, tensor.stride,
-        tensor.transposed,
-        storedDetailsAttr(context_, tensor.details, [](std::uint32_t index) {
-          return "src" + std::to_string(index);
-        }));
+    lm::PartAttr part = partOf(tensor);
     if (!part)
       return failure();
     lm::EncodingAttr encoding =
@@ -204,6 +279,13 @@ LogicalResult LmBuilder::addWeights() {
         builder_.getArrayAttr({part}), ElementsAttr(),
         matrix ? lm::conversionMethod(part, encoding) : StringAttr());
   }
+  for (std::int64_t layer = 0;
+       layer < static_cast<std::int64_t>(spec_.layers.size()); ++layer)
+    if (failed(addHeadNorms(layer)) ||
+        (spec_.layers[layer].experts > 0 &&
+         (failed(addExperts(layer, "experts.gate_up", {"gate", "up"})) ||
+          failed(addExperts(layer, "experts.down", {"down"})))))
+      return failure();
   return success();
 }
 
@@ -415,6 +497,25 @@ Value LmBuilder::feedForward(std::int64_t layer, Value input) {
   const LayerSpec &spec = spec_.layers[layer];
   auto kind =
       lm::ActivationKindAttr::get(context_, activationOf(spec.activation));
+  if (spec.experts > 0) {
+    Value logits = linear(layer, "router", input, spec.experts, false);
+    Value routes = builder_.create<lm::RouteOp>(
+        loc(layer, "route"), rows(2 * spec.expertsPerToken), logits,
+        builder_.getI64IntegerAttr(spec.expertsPerToken),
+        spec.expertsNormalized ? builder_.getUnitAttr() : UnitAttr());
+    Value slots = builder_.create<lm::DispatchOp>(
+        loc(layer, "dispatch"), input.getType(), input, routes);
+    Value both = builder_.create<lm::ExpertLinearOp>(
+        loc(layer, "experts.gate_up"), rows(2 * spec.ffnSize), slots, routes,
+        symbol(layerRole(layer, "experts.gate_up")));
+    Value gated = builder_.create<lm::GateOp>(loc(layer, "activation"),
+                                              rows(spec.ffnSize), both, kind);
+    Value fed = builder_.create<lm::ExpertLinearOp>(
+        loc(layer, "experts.down"), rows(spec_.hiddenSize), gated, routes,
+        symbol(layerRole(layer, "experts.down")));
+    return builder_.create<lm::CombineOp>(loc(layer, "combine"),
+                                          rows(spec_.hiddenSize), fed, routes);
+  }
   Value hidden;
   if (spec.gated) {
     Value gate = linear(layer, "gate", input, spec.ffnSize, spec.biases.gate);

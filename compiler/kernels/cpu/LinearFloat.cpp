@@ -99,3 +99,43 @@ INGOT_INLINE void linear(const abi::LinearParams *given,
 INGOT_LINEAR(f32, WeightCode::F32)
 INGOT_LINEAR(f16, WeightCode::F16)
 INGOT_LINEAR(bf16, WeightCode::BF16)
+
+// The rows of each expert with its own tiles. Items are tiles, expert by expert.
+template <WeightCode Code>
+INGOT_INLINE void expertLinear(const abi::ExpertLinearParams *given,
+                               const abi::Slice *slice, int32_t tokens) {
+  const int32_t tiles = given->linear.n / kLanes;
+  const int32_t *begins = given->order + 2 * given->linear.numTokens;
+  const int64_t paddedK = roundUp(given->linear.k, 32);
+  INGOT_NO_UNROLL for (int32_t item = slice->begin; item < slice->end;) {
+    const int32_t expert = item / tiles;
+    const int32_t end = minOf(slice->end, (expert + 1) * tiles);
+    const int32_t first = clampOf(begins[expert], given->linear.numTokens);
+    abi::LinearParams params = given->linear;
+    params.numTokens =
+        clampOf(begins[expert + 1], given->linear.numTokens) - first;
+    if (params.numTokens > 0) {
+      const int64_t tile = static_cast<int64_t>(expert) * tiles;
+      params.output += first * params.outputStride;
+      params.weights.codes =
+          static_cast<const uint8_t *>(params.weights.codes) +
+          tile * tileBytes(Code, paddedK);
+      params.input += static_cast<int64_t>(first) * params.k;
+      abi::Slice part = *slice;
+      part.begin = item - expert * tiles;
+      part.end = end - expert * tiles;
+      linear<Code>(&params, &part, tokens);
+    }
+    item = end;
+  }
+}
+
+#define INGOT_EXPERT_LINEAR(NAME, CODE)                                        \
+  extern "C" void ingot_expert_linear_##NAME(                                  \
+      const abi::ExpertLinearParams *params, const abi::Slice *slice,          \
+      int32_t tokens) {                                                        \
+    expertLinear<CODE>(params, slice, tokens);                                 \
+  }
+INGOT_EXPERT_LINEAR(f32, WeightCode::F32)
+INGOT_EXPERT_LINEAR(f16, WeightCode::F16)
+INGOT_EXPERT_LINEAR(bf16, WeightCode::BF16)

@@ -248,3 +248,49 @@ extern "C" void ingot_linear_i4(const abi::LinearParams *params,
                                 int32_t minimum, int32_t tokens) {
   linear<WeightCode::I4>(params, slice, group, minimum, tokens);
 }
+
+// The rows of each expert with its own tiles. Items are tiles, expert by expert.
+template <WeightCode Code>
+INGOT_INLINE void expertLinear(const abi::ExpertLinearParams *given,
+                               const abi::Slice *slice, int32_t group,
+                               int32_t minimum, int32_t tokens) {
+  const int32_t tiles = given->linear.n / kLanes;
+  const int32_t *begins = given->order + 2 * given->linear.numTokens;
+  const int64_t paddedK = roundUp(given->linear.k, 32);
+  const int64_t groups = (given->linear.k + group - 1) / group;
+  INGOT_NO_UNROLL for (int32_t item = slice->begin; item < slice->end;) {
+    const int32_t expert = item / tiles;
+    const int32_t end = minOf(slice->end, (expert + 1) * tiles);
+    const int32_t first = clampOf(begins[expert], given->linear.numTokens);
+    abi::LinearParams params = given->linear;
+    params.numTokens =
+        clampOf(begins[expert + 1], given->linear.numTokens) - first;
+    if (params.numTokens > 0) {
+      const int64_t tile = static_cast<int64_t>(expert) * tiles;
+      params.output += first * params.outputStride;
+      params.weights.codes =
+          static_cast<const uint8_t *>(params.weights.codes) +
+          tile * tileBytes(Code, paddedK);
+      params.weights.scales += tile * groups * kLanes;
+      if (minimum)
+        params.weights.mins += tile * groups * kLanes;
+      params.quantized.data += first * params.quantized.rowBytes;
+      abi::Slice part = *slice;
+      part.begin = item - expert * tiles;
+      part.end = end - expert * tiles;
+      linear<Code>(&params, &part, group, minimum, tokens);
+    }
+    item = end;
+  }
+}
+
+extern "C" void ingot_expert_linear_i8(const abi::ExpertLinearParams *params,
+                                       const abi::Slice *slice, int32_t group,
+                                       int32_t minimum, int32_t tokens) {
+  expertLinear<WeightCode::I8>(params, slice, group, minimum, tokens);
+}
+extern "C" void ingot_expert_linear_i4(const abi::ExpertLinearParams *params,
+                                       const abi::Slice *slice, int32_t group,
+                                       int32_t minimum, int32_t tokens) {
+  expertLinear<WeightCode::I4>(params, slice, group, minimum, tokens);
+}

@@ -135,6 +135,10 @@ INGOT_INLINE VecI laneNumbers() {
 
 INGOT_INLINE int32_t minOf(int32_t a, int32_t b) { return a < b ? a : b; }
 INGOT_INLINE int32_t maxOf(int32_t a, int32_t b) { return a > b ? a : b; }
+// Within [0, most].
+INGOT_INLINE int32_t clampOf(int32_t value, int32_t most) {
+  return minOf(maxOf(value, 0), most);
+}
 INGOT_INLINE int64_t roundUp(int64_t x, int64_t to) {
   return (x + to - 1) / to * to;
 }

@@ -137,4 +137,21 @@ void linear(const abi::LinearParams &params, const abi::Slice &slice,
     }
 }
 
+void expertLinear(const abi::ExpertLinearParams &params,
+                  const abi::Slice &slice, const Encoding &encoding) {
+  const abi::LinearParams &all = params.linear;
+  const std::int32_t tiles = all.n / 16;
+  const std::int32_t *begins = params.order + 2 * all.numTokens;
+  const bool integer = encoding.code == Code::I8 || encoding.code == Code::I4;
+  for (std::int32_t item = slice.begin; item < slice.end; ++item)
+    for (std::int32_t lane = 0; lane < 16; ++lane) {
+      const std::int32_t expert = item / tiles;
+      const std::int32_t column = item % tiles * 16 + lane;
+      for (std::int32_t r = begins[expert]; r < begins[expert + 1]; ++r)
+        all.output[r * all.outputStride + column] =
+            integer ? integerTotal(all, r, item * 16 + lane, encoding)
+                    : floatTotal(all, r, item * 16 + lane, encoding);
+    }
+}
+
 } // namespace ingot::reference

@@ -45,6 +45,17 @@ void activate(const abi::ActivateParams &params, const abi::Slice &slice,
               Activation activation, Quantization quantization);
 void add(const abi::AddParams &params, const abi::Slice &slice);
 void cap(const abi::CapParams &params, const abi::Slice &slice);
+void route(const abi::RouteParams &params, const abi::Slice &slice);
+void orderSlots(const abi::OrderSlotsParams &params, const abi::Slice &slice);
+void dispatch(const abi::DispatchParams &params, const abi::Slice &slice);
+void expertLinear(const abi::ExpertLinearParams &params,
+                  const abi::Slice &slice, const Encoding &encoding);
+void combine(const abi::CombineParams &params, const abi::Slice &slice);
+
+// The experts of a row of logits in the order of `route`, and their
+// probabilities.
+void chooseExperts(const float *logits, std::int32_t experts, std::int32_t topK,
+                   bool normalized, float *numbers, float *probabilities);
 
 // One weight of a packed tensor, as the float32 value that it stands for.
 float weightAt(const abi::PackedWeights &weights, std::int64_t row,

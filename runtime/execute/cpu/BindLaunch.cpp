@@ -192,8 +192,76 @@ public:
   void bind(const fbs::Gated &op, BoundLaunch &out) const {
     out.params.gated = {rows(op.input()), rows(op.output()),
                         quantized(op.quantized()), 0, std::int32_t(op.width())};
+    out.domain = op.domain();
     out.itemsPerRow = 1;
     out.bytesPerRow = rowBytes({op.input(), op.output(), op.quantized()});
+  }
+
+  std::int32_t *integers(std::int32_t index) const {
+    return reinterpret_cast<std::int32_t *>(context_.bufferData(index));
+  }
+
+  void bind(const fbs::Route &op, BoundLaunch &out) const {
+    out.params.route = {
+        rows(op.logits()),          rows(op.routes()),        0,
+        std::int32_t(op.experts()), std::int32_t(op.top_k()), op.normalized()};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.logits(), op.routes()});
+  }
+
+  void bind(const fbs::OrderSlots &op, BoundLaunch &out) const {
+    out.params.orderSlots = {
+        rows(op.routes()),          integers(op.order()),     0,
+        std::int32_t(op.experts()), std::int32_t(op.top_k()), 0};
+    out.fixedItems = 1;
+    out.bytesPerRow = rowBytes({op.routes(), op.order()});
+  }
+
+  void bind(const fbs::Dispatch &op, BoundLaunch &out) const {
+    out.params.dispatch = {rows(op.input()),
+                           integers(op.order()),
+                           rows(op.output()),
+                           0,
+                           std::int32_t(op.width()),
+                           std::int32_t(op.top_k()),
+                           0};
+    out.domain = fbs::Domain::slot;
+    out.itemsPerRow = 1;
+    out.bytesPerRow = 2.0 * rowBytes({op.output()});
+  }
+
+  void bind(const fbs::ExpertLinear &op, BoundLaunch &out) const {
+    const fbs::Weight &weight = *context_.plan->weights()->Get(op.weight());
+    bool integer = weight.encoding()->group() != 0;
+    abi::LinearParams &linear = out.params.expertLinear.linear;
+    linear = {};
+    linear.input = integer ? nullptr : rows(op.input());
+    linear.quantized = integer ? quantized(op.input()) : abi::QuantizedRows{};
+    linear.weights = packed(op.weight());
+    linear.output = rows(op.output());
+    linear.outputStride = op.n();
+    linear.k = std::int32_t(op.k());
+    linear.n = std::int32_t(op.n());
+    out.params.expertLinear.order = integers(op.order());
+    out.params.expertLinear.experts = std::int32_t(op.experts());
+    out.domain = fbs::Domain::slot;
+    out.fixedItems = std::int32_t(op.experts() * (op.n() / abi::kTileRows));
+    out.bytesPerRow = rowBytes({op.input(), op.output()});
+    // What one token reads; more tokens read more experts, and at most all.
+    out.fixedBytes = double(weight.size()) * op.top_k() / op.experts();
+  }
+
+  void bind(const fbs::Combine &op, BoundLaunch &out) const {
+    out.params.combine = {rows(op.input()),
+                          integers(op.order()),
+                          rows(op.routes()),
+                          rows(op.output()),
+                          0,
+                          std::int32_t(op.width()),
+                          std::int32_t(op.top_k()),
+                          0};
+    out.itemsPerRow = 1;
+    out.bytesPerRow = rowBytes({op.output()}) * (1.0 + op.top_k());
   }
 
   void bind(const fbs::RopeCacheWrite &op, BoundLaunch &out) const {
@@ -270,7 +338,7 @@ private:
 
 std::uint8_t *BindContext::bufferData(std::int32_t index) const {
   const fbs::Buffer &buffer = *target->buffers()->Get(index);
-  bool isToken = buffer.domain() == fbs::Domain::token;
+  bool isToken = buffer.domain() != fbs::Domain::logit_row;
   return (isToken ? tokenArena : logitArena) +
          buffer.offset() *
              std::uint64_t(isToken ? tokenCapacity : logitCapacity);
@@ -324,6 +392,21 @@ BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
     break;
   case fbs::Params::Cap:
     binder.bind(*launch.params_as_Cap(), out);
+    break;
+  case fbs::Params::Route:
+    binder.bind(*launch.params_as_Route(), out);
+    break;
+  case fbs::Params::OrderSlots:
+    binder.bind(*launch.params_as_OrderSlots(), out);
+    break;
+  case fbs::Params::Dispatch:
+    binder.bind(*launch.params_as_Dispatch(), out);
+    break;
+  case fbs::Params::ExpertLinear:
+    binder.bind(*launch.params_as_ExpertLinear(), out);
+    break;
+  case fbs::Params::Combine:
+    binder.bind(*launch.params_as_Combine(), out);
     break;
   case fbs::Params::NONE:
     break; // refused by verifyPlan
@@ -389,6 +472,21 @@ void BoundLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
     break;
   case fbs::Params::Cap:
     params.cap.numRows = rows;
+    break;
+  case fbs::Params::Route:
+    params.route.numTokens = rows;
+    break;
+  case fbs::Params::OrderSlots:
+    params.orderSlots.numTokens = rows;
+    break;
+  case fbs::Params::Dispatch:
+    params.dispatch.numSlots = rows;
+    break;
+  case fbs::Params::ExpertLinear:
+    params.expertLinear.linear.numTokens = rows;
+    break;
+  case fbs::Params::Combine:
+    params.combine.numTokens = rows;
     break;
   case fbs::Params::NONE:
     break;

@@ -27,6 +27,11 @@ union KernelParams {
   abi::ActivateParams activate;
   abi::AddParams add;
   abi::CapParams cap;
+  abi::RouteParams route;
+  abi::OrderSlotsParams orderSlots;
+  abi::DispatchParams dispatch;
+  abi::ExpertLinearParams expertLinear;
+  abi::CombineParams combine;
 };
 
 // The arrays of a step, at addresses that never change.

@@ -217,7 +217,9 @@ void CpuExecutor::runSegment(std::vector<BoundLaunch> &launches,
   auto numLogits = std::int32_t(plan.logitRows.size());
   for (BoundLaunch &launch : launches) {
     std::int32_t rows =
-        launch.domain == fbs::Domain::token ? plan.numRows() : numLogits;
+        launch.domain == fbs::Domain::logit_row ? numLogits : plan.numRows();
+    if (launch.domain == fbs::Domain::slot)
+      rows *= std::int32_t(target_->slots());
     if (rows > 0)
       runLaunch(launch, rows, std::int32_t(plan.sequences.size()));
   }

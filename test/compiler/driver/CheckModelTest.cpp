@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -124,6 +125,20 @@ TEST_F(CheckModelTest, Int8CacheIsSaid) {
   EXPECT_NEAR(ledger["kv_cache"]["max_relative_error"], 0.5 / 127, 1e-6);
 }
 
+// Experts are counted whole, and the router is left as it is.
+TEST_F(CheckModelTest, Experts) {
+  EXPECT_TRUE(compileAsChecked(requestOf(kModels + "families/mixtral", "none"))
+                  .empty());
+  compileAsChecked(requestOf(kModels + "families/qwen3-moe-mixed", "int8"));
+  CheckReport report =
+      check(requestOf(kModels + "families/qwen3-moe", "int4-g32"));
+  ASSERT_TRUE(report.status) << report.status.message();
+  EXPECT_EQ(report.parameters, 60128u);
+  EXPECT_EQ(report.encodings.at("bf16").tensors, 2u); // a router a layer
+  // gate and up of 8 experts, down, qkv and o, of two layers; and the embedding.
+  EXPECT_EQ(report.encodings.at("i4-g32").tensors, 9u);
+}
+
 // A checkpoint that GPTQ made keeps its codes; minima are rounded to float16.
 TEST_F(CheckModelTest, QuantizedCheckpoint) {
   json conversions =
@@ -143,6 +158,63 @@ TEST_F(CheckModelTest, QuantizedCheckpoint) {
   EXPECT_EQ(linear["encoding"], "i4-g32");
   EXPECT_EQ(linear["codes"], "rounded");
   EXPECT_GT(linear["max_relative_error"], 1e-2);
+}
+
+// Experts that GPTQ quantised: the checkpoint above, with its feed-forward three
+// times over as the experts of a Mixtral.
+TEST_F(CheckModelTest, QuantizedExperts) {
+  std::ifstream file(kSeeds + "models/quantized/model.safetensors",
+                     std::ios::binary);
+  std::string all((std::istreambuf_iterator<char>(file)), {});
+  std::uint64_t headerBytes = 0;
+  std::memcpy(&headerBytes, all.data(), 8);
+  json header = json::parse(all.substr(8, headerBytes)), made;
+  std::string data;
+  auto add = [&](const std::string &name, const json &tensor,
+                 std::size_t bytes) {
+    std::size_t from = tensor["data_offsets"][0];
+    made[name] = tensor;
+    made[name]["data_offsets"] = {data.size(), data.size() + bytes};
+    data += all.substr(8 + headerBytes + from, bytes);
+  };
+  const std::map<std::string, std::string> names = {
+      {"gate_proj", "w1"}, {"down_proj", "w2"}, {"up_proj", "w3"}};
+  for (const auto &[name, tensor] : header.items()) {
+    if (name == "__metadata__")
+      continue;
+    std::size_t bytes = std::size_t(tensor["data_offsets"][1]) -
+                        std::size_t(tensor["data_offsets"][0]);
+    std::size_t mlp = name.find(".mlp.");
+    if (mlp == std::string::npos) {
+      add(name, tensor, bytes);
+      continue;
+    }
+    std::string matrix = name.substr(mlp + 5, name.rfind('.') - mlp - 5);
+    for (int e = 0; e < 3; ++e)
+      add(name.substr(0, mlp) + ".block_sparse_moe.experts." +
+              std::to_string(e) + "." + names.at(matrix) +
+              name.substr(name.rfind('.')),
+          tensor, bytes);
+  }
+  json router = header["model.embed_tokens.weight"];
+  router["shape"] = {3, 32};
+  add("model.layers.0.block_sparse_moe.gate.weight", router, 3 * 32 * 2);
+  std::string text = made.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::uint64_t size = text.size();
+  folder.write("model.safetensors",
+               std::string(reinterpret_cast<const char *>(&size), 8) + text +
+                   data);
+  json config =
+      json::parse(std::ifstream(kSeeds + "models/quantized/config.json"));
+  config["architectures"] = {"MixtralForCausalLM"};
+  config["model_type"] = "mixtral";
+  config["num_local_experts"] = 3;
+  folder.write("config.json", config.dump());
+  json conversions = compileAsChecked(requestOf(folder.path(), "none"));
+  ASSERT_EQ(conversions.size(), 1u);
+  EXPECT_EQ(conversions[0]["encoding"], "i4-g32-min");
+  EXPECT_EQ(conversions[0]["codes"], "kept");
 }
 
 TEST_F(CheckModelTest, GgufBlocks) {

@@ -347,6 +347,56 @@ TEST(LinearReferenceTest, IsCloseToFloat64) {
   }
 }
 
+// Rows of several experts, some without any; each row as if it stood alone.
+TEST_P(LinearKernelTest, ExpertsEqualTheReference) {
+  Random random(9);
+  constexpr int experts = 5, n = 48, k = 100;
+  std::vector<EncodingCase> cases = kFloatCases;
+  cases.insert(cases.end(), kIntegerCases.begin(), kIntegerCases.end());
+  for (const EncodingCase &test : cases)
+    for (const int slots : {1, 2, 15, 16, 70}) {
+      RandomWeights weights(test.encoding, experts * n, k, random);
+      RandomRows rows(slots, k, test.encoding, random);
+      PoisonedBuffer input(4u * slots * k);
+      for (int i = 0; i < slots * k; ++i)
+        input.as<float>()[i] = oddActivation(random, false);
+      std::vector<std::int32_t> order(2 * slots + experts + 1, 0);
+      std::int32_t *begins = order.data() + 2 * slots;
+      // Expert 0 has no row; of 16 slots, expert 3 has all.
+      for (int s = 0; s < slots; ++s)
+        for (int e = slots == 16 ? 3 : 1 + below(random, experts - 1);
+             e < experts; ++e)
+          ++begins[e + 1];
+      abi::ExpertLinearParams params = {};
+      params.linear.input = test.encoding.group ? nullptr : input.as<float>();
+      if (test.encoding.group)
+        params.linear.quantized = rows.rows;
+      params.linear.weights = weights.packed;
+      params.linear.outputStride = n;
+      params.linear.numTokens = slots;
+      params.linear.k = k;
+      params.linear.n = n;
+      params.order = order.data();
+      params.experts = experts;
+      const int items = experts * n / 16;
+      PoisonedBuffer want(4u * slots * n);
+      params.linear.output = want.as<float>();
+      reference::expertLinear(params, wholeSlice(items), test.encoding);
+      auto variants = codegen::variantsFor("expert_linear", configOf(test));
+      ASSERT_TRUE(variants.isOk()) << variants.status().message();
+      const MappedKernels &kernels =
+          kernelsFor(*level, "expert_linear", configOf(test));
+      for (std::size_t v = 0; v < variants->size(); ++v) {
+        PoisonedBuffer got(4u * slots * n);
+        params.linear.output = got.as<float>();
+        runSliced(kernels.at(v), &params, items, (*variants)[v].scratchBytes,
+                  random);
+        EXPECT_TRUE(sameBytes(got, want))
+            << (*variants)[v].name << " rows=" << slots;
+      }
+    }
+}
+
 INGOT_FOR_EACH_LEVEL(LinearKernelTest);
 
 } // namespace

@@ -1427,3 +1427,118 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   }
   lm.return %x : tensor<?x64xf32>
 }
+
+// -----
+
+// More experts than there are logits.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{route_c1: the 65 largest of 64 in 130 columns}}
+  %r = lm.route %x {top_k = 65 : i64} : tensor<?x64xf32> -> tensor<?x130xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Routes without room for the probabilities.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{route_c1: the 2 largest of 64 in 2 columns}}
+  %r = lm.route %x {top_k = 2 : i64} : tensor<?x64xf32> -> tensor<?x2xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Routes that no route made.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  // expected-error@+1 {{dispatch_c1: the routes do not come from an lm.route}}
+  %d = lm.dispatch %x, %x : tensor<?x64xf32>, tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Sums by routes that no route made.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+  %r = lm.route %s {top_k = 2 : i64} : tensor<?x4xf32> -> tensor<?x4xf32>
+  %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+  // expected-error@+1 {{combine_c1: the routes do not come from an lm.route}}
+  %c = lm.combine %d, %s : tensor<?x64xf32>, tensor<?x4xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Columns of an expert that fill no tiles.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+  %r = lm.route %s {top_k = 2 : i64} : tensor<?x4xf32> -> tensor<?x4xf32>
+  %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+  // expected-error@+1 {{expert_linear_c1: 8 columns are not a multiple of 16}}
+  %y = lm.expert_linear %d, %r, @w : tensor<?x64xf32>, tensor<?x4xf32> -> tensor<?x8xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Products by routes that no route made.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+  %r = lm.route %s {top_k = 2 : i64} : tensor<?x4xf32> -> tensor<?x4xf32>
+  %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+  // expected-error@+1 {{expert_linear_c3: the routes do not come from an lm.route}}
+  %y = lm.expert_linear %d, %s, @w : tensor<?x64xf32>, tensor<?x4xf32> -> tensor<?x16xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Slots quantised in other groups than the weight.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @e [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @w [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @e : tensor<?x64xf32>
+  %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+  %r = lm.route %s {top_k = 2 : i64} : tensor<?x4xf32> -> tensor<?x4xf32>
+  %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+  %q = lm.quantize %d : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16>
+  // expected-error@+1 {{expert_linear_c2: the input's group is 64, the weight's encoding i8-g32}}
+  %y = lm.expert_linear %q, %r, @w : !lm.quantized<64, group = 64, bits = 16>, tensor<?x4xf32> -> tensor<?x16xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Codes of 8 bits for experts in int8.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @e [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @w [64, 64] encoding <i8, group = 32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 4352, stored = q8_0, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @e : tensor<?x64xf32>
+  %s, %t = lm.split %x : tensor<?x64xf32> -> tensor<?x4xf32>, tensor<?x60xf32>
+  %r = lm.route %s {top_k = 2 : i64} : tensor<?x4xf32> -> tensor<?x4xf32>
+  %d = lm.dispatch %x, %r : tensor<?x64xf32>, tensor<?x4xf32>
+  %q = lm.quantize %d : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 8>
+  // expected-error@+1 {{expert_linear_c2: the input's codes have 8 bits}}
+  %y = lm.expert_linear %q, %r, @w : !lm.quantized<64, group = 32, bits = 8>, tensor<?x4xf32> -> tensor<?x16xf32>
+  lm.return %x : tensor<?x64xf32>
+}

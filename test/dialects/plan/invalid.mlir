@@ -437,3 +437,13 @@ module attributes {plan.provenance = {compiler = "x"}} {}
 // A model that is no dictionary.
 // expected-error @below {{plan.model: }}
 module attributes {plan.model = 1 : i64} {}
+
+// -----
+
+// No slot at all.
+// expected-error @below {{target_c6: expected positive slots, found 0}}
+plan.target @cpu layout "r16" levels ["a"] logits @logits attributes {slots = 0 : i64} {
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.segment @main {
+  }
+}

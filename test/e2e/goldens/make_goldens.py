@@ -141,12 +141,17 @@ def load_pair(name, args):
     else:
         single = AutoModelForCausalLM.from_pretrained(
             os.path.join(MODELS_FOLDER, name), dtype=torch.float32, attn_implementation="eager")
+    # Experts one by one: grouped products are not made for float64.
+    if hasattr(single, "set_experts_implementation"):
+        single.set_experts_implementation("eager")
     weights = single.state_dict()
     with Float64():
         double = AutoModelForCausalLM.from_config(
             single.config, dtype=torch.float64, attn_implementation="eager")
         double.load_state_dict({k: v.double() for k, v in weights.items()})
         double.tie_weights()
+        if hasattr(double, "set_experts_implementation"):
+            double.set_experts_implementation("eager")
     return single.eval(), double.eval()
 
 

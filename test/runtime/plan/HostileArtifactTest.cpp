@@ -63,6 +63,65 @@ TinyArtifact withExit() {
   return tiny;
 }
 
+// The tiny model with a choice of two of two experts behind its feed-forward:
+// what a layer of experts launches, over the weights of gate and up.
+TinyArtifact withExperts() {
+  TinyArtifact tiny = TinyArtifact::make();
+  fbs::TargetT &target = *tiny.plan.targets[0];
+  target.slots = 2;
+  auto buffer = [&](const char *name, std::uint32_t columns,
+                    fbs::Domain domain) {
+    auto made = std::make_unique<fbs::BufferT>();
+    made->name = name;
+    made->domain = domain;
+    made->columns = columns;
+    made->row_bytes = columns * 4;
+    made->offset = target.token_arena_bytes;
+    target.token_arena_bytes +=
+        made->row_bytes * (domain == fbs::Domain::slot ? 2 : 1);
+    target.buffers.push_back(std::move(made));
+    return int(target.buffers.size()) - 1;
+  };
+  const auto token = fbs::Domain::token, slot = fbs::Domain::slot;
+  int logits = buffer("router", 2, token), routes = buffer("routes", 4, token);
+  int order = buffer("order", 7, token), slots = buffer("slots", 32, slot);
+  int fed = buffer("fed", 48, slot), sum = buffer("sum", 48, token);
+  auto launch = [&](const char *name, const char *op, auto params) {
+    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[kGated]);
+    kernel->name = kernel->op = op;
+    target.kernels.push_back(std::move(kernel));
+    auto made = std::make_unique<fbs::LaunchT>();
+    made->name = name;
+    made->params.Set(std::move(params));
+    made->variants.push_back(std::make_unique<fbs::VariantT>());
+    made->variants[0]->first = 1;
+    made->variants[0]->kernel = std::uint32_t(target.kernels.size()) - 1;
+    auto &launches = target.segments[0]->launches;
+    launches.insert(launches.end() - 3, std::move(made));
+  };
+  fbs::RouteT route;
+  route.logits = logits, route.routes = routes;
+  fbs::OrderSlotsT orderSlots;
+  orderSlots.routes = routes, orderSlots.order = order;
+  fbs::DispatchT dispatch;
+  dispatch.input = 0, dispatch.order = order, dispatch.output = slots;
+  fbs::ExpertLinearT linear;
+  linear.input = slots, linear.order = order, linear.weight = 6;
+  linear.output = fed, linear.k = dispatch.width = 32, linear.n = 48;
+  fbs::CombineT combine;
+  combine.input = fed, combine.order = order, combine.routes = routes;
+  combine.output = sum, combine.width = 48;
+  auto choose = [](auto &op) { op.experts = op.top_k = 2; };
+  choose(route), choose(orderSlots), choose(dispatch), choose(linear),
+      choose(combine);
+  launch("route", "route", route);
+  launch("order", "order_slots", orderSlots);
+  launch("dispatch", "dispatch", dispatch);
+  launch("experts", "expert_linear", linear);
+  launch("combine", "combine", combine);
+  return tiny;
+}
+
 struct Lie {
   const char *message;
   std::function<void(TinyArtifact &)> tell;
@@ -352,11 +411,88 @@ TEST(HostileArtifactTest, exits) {
   }
 }
 
+// And about experts.
+TEST(HostileArtifactTest, experts) {
+  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
+    return *t.plan.targets[0];
+  };
+  auto buffer = [&](TinyArtifact &t, const char *name) -> fbs::BufferT & {
+    for (auto &one : target(t).buffers)
+      if (one->name == name)
+        return *one;
+    std::abort();
+  };
+  auto linear = [](TinyArtifact &t) -> fbs::ExpertLinearT & {
+    return *launch(t, "experts").params.AsExpertLinear();
+  };
+  const Lie lies[] = {
+      {"slots: 0", [&](auto &t) { target(t).slots = 0; }},
+      {"slots: 4294967295", [&](auto &t) { target(t).slots = ~0u; }},
+      {"2 of 2 experts in a target with 1 slots",
+       [&](auto &t) { target(t).slots = 1; }},
+      {"2 of 0 experts",
+       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 0; }},
+      {"2 of 1 experts",
+       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 1; }},
+      {"2 of 4294967295 experts",
+       [](auto &t) { launch(t, "route").params.AsRoute()->experts = ~0u; }},
+      {"0 of 2 experts",
+       [](auto &t) { launch(t, "order").params.AsOrderSlots()->top_k = 0; }},
+      {"4294967295 of 2 experts",
+       [](auto &t) { launch(t, "combine").params.AsCombine()->top_k = ~0u; }},
+      {"expected float32 [3]",
+       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 3; }},
+      {"expected float32 [8]",
+       [](auto &t) { launch(t, "order").params.AsOrderSlots()->experts = 3; }},
+      {"expected float32 [8]", [&](auto &t) { linear(t).experts = 3; }},
+      {"tiles of 16", [&](auto &t) { linear(t).n = 40; }},
+      {"tiles of 16", [&](auto &t) { linear(t).n = 32; }},
+      {"tiles of 16", [&](auto &t) { linear(t).k = 16; }},
+      {"tiles of 16", [&](auto &t) { linear(t).weight = 3; }},
+      {"weight 99", [&](auto &t) { linear(t).weight = 99; }},
+      {"layout \"row\"", [&](auto &t) { linear(t).weight = 2; }},
+      {"expected float32 [7]", [&](auto &t) { linear(t).order = 0; }},
+      {"order: buffer -1", [&](auto &t) { linear(t).order = -1; }},
+      {"rows of another domain",
+       [](auto &t) { launch(t, "dispatch").params.AsDispatch()->output = 0; }},
+      {"rows of another domain",
+       [&](auto &t) { buffer(t, "fed").domain = fbs::Domain::token; }},
+      {"rows of another domain",
+       [&](auto &t) { buffer(t, "order").domain = fbs::Domain::slot; }},
+      {"leave the arena",
+       [&](auto &t) {
+         buffer(t, "fed").offset = target(t).token_arena_bytes - 192;
+       }},
+      {"leave the arena", [&](auto &t) { target(t).slots = 1024; }},
+      {"domain is unknown",
+       [&](auto &t) { buffer(t, "fed").domain = fbs::Domain(3); }},
+      {"neither token nor slot",
+       [](auto &t) {
+         launch(t, "layer.0.gate").params.AsGated()->domain =
+             fbs::Domain::logit_row;
+       }},
+      {"domain is unknown",
+       [](auto &t) {
+         launch(t, "norm").params.AsRmsNorm()->domain = fbs::Domain::slot;
+       }},
+  };
+  TempFolder folder;
+  Status status = openBytes(folder, withExperts().bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = withExperts();
+    lie.tell(tiny);
+    Status refused = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
+  }
+}
+
 // Thousands of random changes to header, table and plan, past the checksums.
 TEST(HostileArtifactTest, randomDamageNeverCrashes) {
   TempFolder folder;
-  const auto whole = TinyArtifact::make().bytes();
-  const auto planBytes = TinyArtifact::make().planBytes();
+  const auto whole = withExperts().bytes();
+  const auto planBytes = withExperts().planBytes();
   std::uint64_t planOffset = 0;
   std::memcpy(&planOffset, whole.data() + 64 + 8, 8);
   std::mt19937 random(11);

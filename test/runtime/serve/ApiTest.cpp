@@ -419,8 +419,9 @@ TEST(ApiTest, chatStream) {
     EXPECT_EQ(chunk["object"], "chat.completion.chunk");
     EXPECT_TRUE(chunk.contains("usage"));
     EXPECT_TRUE(chunk["usage"].is_null());
-    if (i < 3)
+    if (i < 3) {
       EXPECT_TRUE(choice(i)["finish_reason"].is_null());
+    }
   }
   Json last = Json::parse(events[4]);
   EXPECT_EQ(last["choices"], Json::array());

@@ -116,8 +116,9 @@ protected:
       std::size_t before = piece.text.size();
       EXPECT_TRUE(output->push({id, -1, {}}, piece).isOk());
       // No token is out before its text has begun to be.
-      if (piece.text.size() == before && !piece.tokens.empty())
+      if (piece.text.size() == before && !piece.tokens.empty()) {
         EXPECT_LE(piece.tokens.back().offset, piece.text.size());
+      }
       if (output->stopped())
         break;
     }

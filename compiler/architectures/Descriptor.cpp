@@ -651,34 +651,36 @@ std::string_view sharedDescriptor() {
   return {};
 }
 
-Result<std::vector<Descriptor>> parseEmbedded() {
-  std::vector<Descriptor> descriptors;
+Result<DescriptorList> parseEmbedded() {
+  DescriptorList descriptors;
   for (const EmbeddedDescriptor &file : embeddedDescriptors()) {
     if (std::string_view(file.name) == "shared.json")
       continue;
     INGOT_ASSIGN_OR_RETURN(
         auto descriptor,
         parseDescriptor(file.text, sharedDescriptor(), file.name));
-    descriptors.push_back(std::move(descriptor));
+    descriptors.push_back(
+        std::make_shared<const Descriptor>(std::move(descriptor)));
   }
   return descriptors;
 }
 
 } // namespace
 
-Result<std::vector<Descriptor>>
+Result<DescriptorList>
 loadDescriptors(const std::vector<std::string> &userPaths) {
   // Parsed once: the embedded texts do not change.
-  static const Result<std::vector<Descriptor>> embedded = parseEmbedded();
+  static const Result<DescriptorList> embedded = parseEmbedded();
   INGOT_RETURN_IF_ERROR(embedded.status());
-  std::vector<Descriptor> descriptors;
+  DescriptorList descriptors;
   for (const std::string &path : userPaths) {
     INGOT_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
     std::string_view text(reinterpret_cast<const char *>(file.bytes().data()),
                           file.bytes().size());
     INGOT_ASSIGN_OR_RETURN(auto descriptor,
                            parseDescriptor(text, sharedDescriptor(), path));
-    descriptors.push_back(std::move(descriptor));
+    descriptors.push_back(
+        std::make_shared<const Descriptor>(std::move(descriptor)));
   }
   descriptors.insert(descriptors.end(), embedded->begin(), embedded->end());
   return descriptors;

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -131,8 +132,11 @@ Result<Descriptor> parseDescriptor(std::string_view text,
                                    std::string_view shared,
                                    const std::string &name);
 
+// Shared, since those built into the program are parsed once in its life.
+using DescriptorList = std::vector<std::shared_ptr<const Descriptor>>;
+
 // The descriptors built into the program, and those of the user before them.
-Result<std::vector<Descriptor>>
+Result<DescriptorList>
 loadDescriptors(const std::vector<std::string> &userPaths);
 
 // The JSON files of this folder, as the build embedded them.

@@ -79,7 +79,7 @@ public:
                 ModelSpec &spec)
       : request_(request), fromHuggingFace_(fromHuggingFace), spec_(spec) {}
 
-  Status run(const std::vector<Descriptor> &descriptors);
+  Status run(const DescriptorList &descriptors);
 
 private:
   void checkConfig();
@@ -389,7 +389,7 @@ void AdapterReader::add(const std::string &module, const Pair &pair) {
   }
 }
 
-Status AdapterReader::run(const std::vector<Descriptor> &descriptors) {
+Status AdapterReader::run(const DescriptorList &descriptors) {
   INGOT_ASSIGN_OR_RETURN(auto folder, ModelFolder::open(request_.folder));
   INGOT_ASSIGN_OR_RETURN(auto text,
                          folder.readText(configName, maxConfigBytes));
@@ -412,9 +412,9 @@ Status AdapterReader::run(const std::vector<Descriptor> &descriptors) {
   fileIndex_ = static_cast<std::uint32_t>(spec_.sources.size());
 
   const Descriptor *family = nullptr;
-  for (const Descriptor &descriptor : descriptors)
-    if (descriptor.family == spec_.family && !family)
-      family = &descriptor;
+  for (const auto &descriptor : descriptors)
+    if (descriptor->family == spec_.family && !family)
+      family = descriptor.get();
   checkConfig();
   nameRoles(family);
   pairTensors();
@@ -435,8 +435,8 @@ Status AdapterReader::run(const std::vector<Descriptor> &descriptors) {
 } // namespace
 
 Status addLoraAdapter(const LoraRequest &request,
-                      const std::vector<Descriptor> &descriptors,
-                      bool fromHuggingFace, ModelSpec &spec) {
+                      const DescriptorList &descriptors, bool fromHuggingFace,
+                      ModelSpec &spec) {
   return AdapterReader(request, fromHuggingFace, spec).run(descriptors);
 }
 

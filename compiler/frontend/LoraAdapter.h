@@ -13,7 +13,7 @@ namespace ingot {
 // the names of the Hugging Face model; where `spec` came from a GGUF file, the
 // descriptor of its family tells them. Every tensor is used or an error.
 Status addLoraAdapter(const LoraRequest &request,
-                      const std::vector<Descriptor> &descriptors,
-                      bool fromHuggingFace, ModelSpec &spec);
+                      const DescriptorList &descriptors, bool fromHuggingFace,
+                      ModelSpec &spec);
 
 } // namespace ingot

@@ -27,8 +27,24 @@ std::string encodingName(const fbs::Encoding &encoding) {
   return encoding.minimum() ? name + "-min" : name;
 }
 
-Json layerJson(const fbs::LayerInfo &layer) {
-  return {{"heads", layer.heads()},
+// Experts by layer, read from the launches that choose them.
+using ExpertsByLayer = std::map<std::uint32_t, Json>;
+
+ExpertsByLayer expertsByLayer(const fbs::Plan &plan) {
+  ExpertsByLayer experts;
+  for (const fbs::Target *target : *plan.targets())
+    for (const fbs::ProgramSegment *segment : *target->segments())
+      for (const fbs::Launch *launch : *segment->launches())
+        if (const fbs::Route *route = launch->params_as_Route())
+          experts[static_cast<std::uint32_t>(launch->layer())] = {
+              {"count", route->experts()}, {"each_token", route->top_k()}};
+  return experts;
+}
+
+Json layerJson(const fbs::LayerInfo &layer, const ExpertsByLayer &experts) {
+  const auto routed = experts.find(layer.index());
+  return {{"experts", routed == experts.end() ? Json() : routed->second},
+          {"heads", layer.heads()},
           {"kv_heads", layer.kv_heads()},
           {"head_dim", layer.head_dim()},
           {"rotary_dim", layer.rotary_dim()},
@@ -47,11 +63,13 @@ Json layerJson(const fbs::LayerInfo &layer) {
           {"encodings", listOf(layer.encodings())}};
 }
 
-Json modelJson(const fbs::ModelInfo &model) {
+Json modelJson(const fbs::Plan &plan) {
+  const fbs::ModelInfo &model = *plan.model();
+  const ExpertsByLayer experts = expertsByLayer(plan);
   auto layers = Json::array();
   for (const fbs::LayerInfo *layer : *model.layers()) {
     Json entry = {{"index", layer->index()}};
-    entry.update(layerJson(*layer));
+    entry.update(layerJson(*layer, experts));
     layers.push_back(entry);
   }
   return {{"family", model.family()->str()},
@@ -163,7 +181,7 @@ Json artifactJson(const Artifact &artifact, bool verified) {
                  {"kernel_abi", plan.abi_version()},
                  {"checksums", verified ? "verified" : "all but the weights"},
                  {"segments", segments},
-                 {"model", modelJson(*plan.model())},
+                 {"model", modelJson(plan)},
                  {"weights", weights},
                  {"weights_bytes", plan.weights_bytes()},
                  {"states", states},
@@ -200,13 +218,15 @@ std::string shown(const Json &text) {
   return printable(text.get<std::string>());
 }
 
-void printLayers(const fbs::ModelInfo &model) {
+void printLayers(const fbs::Plan &plan) {
   // Equal neighbours are told once.
-  const auto &layers = *model.layers();
+  const ExpertsByLayer experts = expertsByLayer(plan);
+  const auto &layers = *plan.model()->layers();
   for (std::uint32_t i = 0; i < layers.size();) {
-    Json values = layerJson(*layers.Get(i));
+    Json values = layerJson(*layers.Get(i), experts);
     std::uint32_t end = i + 1;
-    while (end < layers.size() && layerJson(*layers.Get(end)) == values)
+    while (end < layers.size() &&
+           layerJson(*layers.Get(end), experts) == values)
       ++end;
     const fbs::LayerInfo &layer = *layers.Get(i);
     std::string range = std::to_string(i);
@@ -215,14 +235,18 @@ void printLayers(const fbs::ModelInfo &model) {
     std::string encodings;
     for (const std::string &encoding : listOf(layer.encodings()))
       encodings += (encodings.empty() ? "" : ", ") + printable(encoding);
+    std::string routed;
+    if (auto found = experts.find(layer.index()); found != experts.end())
+      routed = "; " + found->second["each_token"].dump() + " of " +
+               found->second["count"].dump() + " experts";
     std::printf("  %-7s %u heads, %u kv, head %u; rope %s theta %g on %u; "
-                "window %s; ffn %u %s%s%s\n          %s\n",
+                "window %s; ffn %u %s%s%s%s\n          %s\n",
                 range.c_str(), layer.heads(), layer.kv_heads(),
                 layer.head_dim(), shown(layer.rope_kind()).c_str(),
                 layer.rope_theta(), layer.rotary_dim(),
                 layer.window() ? std::to_string(layer.window()).c_str()
                                : "none",
-                layer.ffn(), shown(layer.activation()).c_str(),
+                layer.ffn(), shown(layer.activation()).c_str(), routed.c_str(),
                 layer.qk_norm() ? "; qk norm" : "",
                 layer.qkv_bias() ? "; qkv bias" : "", encodings.c_str());
     i = end;
@@ -277,7 +301,7 @@ void printText(const Artifact &artifact, const Json &report) {
               model.vocab(), model.hidden(), model.context(),
               model.tied_head() ? "tied" : "own", model.layers()->size());
   std::printf("layers\n");
-  printLayers(model);
+  printLayers(artifact.plan());
   std::printf("weights\n");
   for (const auto &[name, sums] : report["weights"].items())
     std::printf(

@@ -76,14 +76,14 @@ std::vector<FileTensor> listTensors(const GgufFile &file) {
   return tensors;
 }
 
-Result<const Descriptor *>
-chooseDescriptor(const std::vector<Descriptor> &descriptors,
-                 const std::string &architecture, const std::string &where) {
+Result<const Descriptor *> chooseDescriptor(const DescriptorList &descriptors,
+                                            const std::string &architecture,
+                                            const std::string &where) {
   std::string known;
-  for (const Descriptor &descriptor : descriptors)
-    for (const std::string &name : descriptor.gguf.names) {
+  for (const auto &descriptor : descriptors)
+    for (const std::string &name : descriptor->gguf.names) {
       if (name == architecture)
-        return &descriptor;
+        return descriptor.get();
       known += (known.empty() ? "" : ", ") + name;
     }
   return Status::unsupported(where + ": unsupported general.architecture " +

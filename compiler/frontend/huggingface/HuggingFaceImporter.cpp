@@ -81,22 +81,22 @@ Result<Json> takeQuantization(const ModelFolder &folder, Json &config) {
 
 // The descriptor by model_type; the class, where one is named, must be one
 // that the family knows, as a class decides what the tensors mean.
-Result<const Descriptor *>
-chooseDescriptor(const std::vector<Descriptor> &descriptors, const Json &config,
-                 const std::string &where) {
+Result<const Descriptor *> chooseDescriptor(const DescriptorList &descriptors,
+                                            const Json &config,
+                                            const std::string &where) {
   auto type = config.find("model_type");
   if (type == config.end() || !type->is_string())
     return Status::invalid(where + ": expected a string \"model_type\"");
   std::string known;
-  for (const Descriptor &descriptor : descriptors) {
-    const RouteDescriptor &route = descriptor.huggingFace;
+  for (const auto &descriptor : descriptors) {
+    const RouteDescriptor &route = descriptor->huggingFace;
     for (const std::string &name : route.names) {
       known += (known.empty() ? "" : ", ") + name;
       if (*type != name)
         continue;
       auto classes = config.find("architectures");
       if (classes == config.end() || classes->is_null())
-        return &descriptor;
+        return descriptor.get();
       if (!classes->is_array() || classes->size() != 1 ||
           !(*classes)[0].is_string())
         return Status::invalid(where +
@@ -106,7 +106,7 @@ chooseDescriptor(const std::vector<Descriptor> &descriptors, const Json &config,
       std::string name0 = (*classes)[0].get<std::string>();
       if (std::find(route.architectures.begin(), route.architectures.end(),
                     name0) != route.architectures.end())
-        return &descriptor;
+        return descriptor.get();
       return Status::unsupported(where + ": unsupported architecture " +
                                  quoteName(name0) + " of model_type " +
                                  quoteName(name));

@@ -316,12 +316,15 @@ void Interpreter::executeCallBlock(const Node &node) {
 
 void Interpreter::executeGeneration(const Node &node) {
   size_t begin = output_.size();
+  const size_t outside = generations_.size();
   Scoped scoped(*this, scope_);
   execute(node.body);
   // Inside a captured block the place in the output is not known yet, and
   // Hugging Face's own tracker is off too.
-  if (buffer_ == &output_ && output_.size() > begin)
-    generations_.push_back({begin, output_.size()});
+  if (buffer_ != &output_ || output_.size() == begin)
+    return;
+  generations_.resize(outside); // this range covers those of blocks within
+  generations_.push_back({begin, output_.size()});
 }
 
 // --- expressions

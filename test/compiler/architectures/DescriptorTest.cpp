@@ -28,8 +28,8 @@ TEST(Descriptor, BuiltInFamiliesLoad) {
   auto descriptors = loadDescriptors({});
   ASSERT_TRUE(descriptors.isOk()) << descriptors.status().message();
   std::vector<std::string> families;
-  for (const Descriptor &descriptor : *descriptors)
-    families.push_back(descriptor.family);
+  for (const auto &descriptor : *descriptors)
+    families.push_back(descriptor->family);
   EXPECT_THAT(families,
               ::testing::IsSupersetOf(
                   {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3",
@@ -122,12 +122,12 @@ TEST(Descriptor, BlocksAreWhole) {
 TEST(Descriptor, IgnoredKeysHaveReasons) {
   auto descriptors = loadDescriptors({});
   ASSERT_TRUE(descriptors.isOk());
-  for (const Descriptor &descriptor : *descriptors)
+  for (const auto &descriptor : *descriptors)
     for (const RouteDescriptor *route :
-         {&descriptor.huggingFace, &descriptor.gguf})
+         {&descriptor->huggingFace, &descriptor->gguf})
       for (const auto &[key, rule] : route->keys)
         if (rule.kind != KeyRule::Kind::Field)
-          EXPECT_FALSE(rule.why.empty()) << descriptor.family << " " << key;
+          EXPECT_FALSE(rule.why.empty()) << descriptor->family << " " << key;
 }
 
 TEST(Descriptor, FamilyRuleReplacesSharedRule) {

@@ -42,3 +42,21 @@ for number, (model, changes, windows) in enumerate(cases):
     plan = (stages / "4-lower.mlir").read_text()
     found = [int(window) for window in re.findall(r"plan\.attention .* window = ([0-9]+)", plan)]
     assert found == windows, (model, changes, found)
+
+# Which layers have experts, how many, and how many each token goes to.
+for number, model in enumerate(["mixtral", "qwen3-moe-mixed"]):
+    config = json.loads((models / "families" / model / "config.json").read_text())
+    count = config.get("num_local_experts", config.get("num_experts"))
+    dense = set(config.get("mlp_only_layers", []))
+    step = config.get("decoder_sparse_step", 1)
+    want = [None if layer in dense or (layer + 1) % step else
+            {"count": count, "each_token": config["num_experts_per_tok"]}
+            for layer in range(config["num_hidden_layers"])]
+    artifact = scratch / f"experts{number}.ingot"
+    ran("ingot-compiler", "compile", models / "families" / model, "-o", artifact,
+        "--levels", "x86-64-v3")
+    layers = json.loads(ran("ingot", "inspect", artifact, "--json"))["model"]["layers"]
+    found = [layer["experts"] for layer in layers]
+    assert found == want, (model, found, want)
+    told = f"{config['num_experts_per_tok']} of {count} experts"
+    assert told in ran("ingot", "inspect", artifact), model

@@ -154,6 +154,16 @@ TEST(ChatInputs, KwargsWinOverSpecialTokens) {
             "'messages'");
 }
 
+// A block within another adds nothing to what the outer one covers.
+TEST(ChatInputs, NestedGenerationRanges) {
+  auto out = render("a{% generation %}b{% generation %}c{% endgeneration %}d"
+                    "{% endgeneration %}e{% generation %}f{% endgeneration %}");
+  ASSERT_TRUE(out.isOk()) << out.status().message();
+  EXPECT_EQ(out->text, "abcdef");
+  EXPECT_EQ(out->generationRanges,
+            (std::vector<Rendered::Range>{{1, 4}, {5, 6}}));
+}
+
 TEST(ChatInputs, GenerationRanges) {
   auto out = render("a{% generation %}bc{% endgeneration %}d");
   ASSERT_TRUE(out.isOk());

@@ -20,8 +20,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
+#define INGOT_KERNEL(NAME, PARAMS, THREADS)                                    \
+  extern "C" __attribute__((weak)) void NAME(const PARAMS params)
 #define INGOT_DEVICE                                                           \
   [[maybe_unused]] static __attribute__((always_inline)) inline
+#define INGOT_DEVICE_MEMBER __attribute__((always_inline)) inline
 // Rolled loops: one place in the code is one line of a trace.
 #define INGOT_UNROLL _Pragma("clang loop unroll(disable)")
 #define INGOT_UNROLL_TWO INGOT_UNROLL

@@ -24,4 +24,9 @@ const KernelEntry *KernelTable::find(const char *name) {
   return found == table().end() ? nullptr : found->second;
 }
 
+const KernelEntry *KernelTable::find(const char *name, std::uint64_t textHash) {
+  const KernelEntry *entry = find(name);
+  return entry && entry->textHash == textHash ? entry : nullptr;
+}
+
 } // namespace ingot::simt

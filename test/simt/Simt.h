@@ -14,6 +14,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ingot::simt {
@@ -169,6 +170,11 @@ public:
       : data_(other.data_), size_(other.size_) {
     other.data_ = nullptr;
     other.size_ = 0;
+  }
+  DeviceArray &operator=(DeviceArray &&other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
   }
 
   T *data() const { return data_; }

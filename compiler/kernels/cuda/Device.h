@@ -11,7 +11,28 @@
 
 #ifndef INGOT_DEVICE_ON_HOST
 
+// What NVRTC does not bring by itself.
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define __builtin_fmaf(a, b, c) __fmaf_rn(a, b, c)
+#define __builtin_fma(a, b, c) __fma_rn(a, b, c)
+#define __builtin_roundevenf(x) rintf(x)
+#define __builtin_fabsf(x) fabsf(x)
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_memcpy(to, from, bytes) memcpy(to, from, bytes)
+
+// A kernel: one struct by value (runtime/plan/CudaAbi.h).
+#define INGOT_KERNEL(NAME, PARAMS, THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(THREADS)                        \
+      NAME(const __grid_constant__ PARAMS params)
 #define INGOT_DEVICE static __device__ __forceinline__
+#define INGOT_DEVICE_MEMBER __device__ __forceinline__
 #define INGOT_UNROLL _Pragma("unroll")
 #define INGOT_UNROLL_TWO _Pragma("unroll 2")
 
@@ -145,6 +166,10 @@ INGOT_DEVICE float lowHalf(uint32_t both) { return fromHalf((uint16_t)both); }
 INGOT_DEVICE float highHalf(uint32_t both) {
   return fromHalf((uint16_t)(both >> 16));
 }
+INGOT_DEVICE int32_t warpOf() { return (int32_t)threadIdx.x / 32; }
+INGOT_DEVICE int32_t laneOf() { return (int32_t)threadIdx.x % 32; }
+INGOT_DEVICE int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+INGOT_DEVICE int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
 // Over the lanes of a warp, pairwise from 16 apart to 1 apart; every lane gets the
 // result, of which the order of additions is the same for all.

@@ -1,0 +1,95 @@
+// linear for up to 32 tokens: a block has 32 rows; its four warps take units (or
+// groups) of K in turn, each from a ring of stages of its own. After each round the
+// warps' sums go through shared memory, and the threads that keep the totals add them
+// in ascending order of K.
+#include "compiler/kernels/cuda/Linear.h"
+
+using namespace ingot;
+using namespace ingot::device;
+
+constexpr int32_t kColumns = kTileTokens / 8;
+constexpr int32_t kVectors = kBlockTiles * kColumns * 32; // of four sums
+constexpr int32_t kThreads = abi::kLinearWarps * 32;
+constexpr int32_t kOwned = (kVectors + kThreads - 1) / kThreads;
+
+INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
+  SharedMemory memory;
+  const Stages stages = takeStages(memory);
+  float *exchange = memory.take<float>(abi::kLinearWarps * kVectors * 4);
+  const LinearBlock block = blockOfLinear(params);
+  const int32_t warp = warpOf();
+  const int32_t lane = laneOf();
+  const int32_t chunks = divideUp(block.units, kGroupUnits);
+  const int32_t rounds = divideUp(chunks, abi::kLinearWarps);
+  const int32_t numStages = rounds * kGroupUnits;
+
+  auto issue = [&](int32_t stage) {
+    if (stage < numStages) {
+      const int32_t chunk = stage / kGroupUnits * abi::kLinearWarps + warp;
+      const int32_t unit = chunk * kGroupUnits + stage % kGroupUnits;
+      copyUnit(params, block, stages, stage % kStages, warp, unit, lane, 32);
+    }
+    commitCopies();
+  };
+  for (int32_t stage = 0; stage < kStages - 1; ++stage)
+    issue(stage);
+
+  float total[kOwned][4] = {};
+  Sums<kBlockTiles, kColumns> part, u;
+  float rowSums[kColumns][4] = {};
+  part.clear();
+  for (int32_t stage = 0; stage < numStages; ++stage) {
+    waitCopies<kStages - 2>();
+    __syncwarp(); // the copies of all lanes; and all have left the stage before
+    issue(stage + kStages - 1);
+    multiplyUnit(u, part, rowSums, stages, stage % kStages, warp, 0, 0);
+    if (stage % kGroupUnits != kGroupUnits - 1)
+      continue;
+
+    if constexpr (kGroup >= abi::kCudaUnit)
+      scaleParts<true>(u, part, rowSums, stages,
+                       stages.factorOffset(stage % kStages, warp, 0));
+    else if constexpr (kGroup == 0)
+      u = part;
+    __syncthreads(); // the owners have read the round before
+    INGOT_UNROLL
+    for (int32_t r = 0; r < kBlockTiles; ++r)
+      INGOT_UNROLL
+    for (int32_t n = 0; n < kColumns; ++n)
+      storeWords4(exchange + ((warp * kBlockTiles + r) * kColumns + n) * 128 +
+                      lane * 4,
+                  {bitsOf(u.c[r][n][0]), bitsOf(u.c[r][n][1]),
+                   bitsOf(u.c[r][n][2]), bitsOf(u.c[r][n][3])});
+    part.clear();
+    INGOT_UNROLL
+    for (int32_t n = 0; n < kColumns; ++n)
+      INGOT_UNROLL
+    for (int32_t i = 0; i < 4; ++i)
+      rowSums[n][i] = 0.0f;
+    __syncthreads();
+    const int32_t firstChunk = stage / kGroupUnits * abi::kLinearWarps;
+    INGOT_UNROLL
+    for (int32_t i = 0; i < kOwned; ++i) {
+      const int32_t vector = (int32_t)threadIdx.x + i * kThreads;
+      if (vector < kVectors)
+        for (int32_t other = 0; other < abi::kLinearWarps; ++other)
+          if (firstChunk + other < chunks) {
+            const uint4 words =
+                loadWords4(exchange + (other * kVectors + vector) * 4);
+            total[i][0] = total[i][0] + floatOf(words.x);
+            total[i][1] = total[i][1] + floatOf(words.y);
+            total[i][2] = total[i][2] + floatOf(words.z);
+            total[i][3] = total[i][3] + floatOf(words.w);
+          }
+    }
+  }
+  waitCopies<0>();
+  INGOT_UNROLL
+  for (int32_t i = 0; i < kOwned; ++i) {
+    const int32_t vector = (int32_t)threadIdx.x + i * kThreads;
+    if (vector < kVectors)
+      storeBlock(params, block.firstTile + vector / 32 / kColumns,
+                 block.firstToken + vector / 32 % kColumns * 8, vector % 32,
+                 total[i]);
+  }
+}

@@ -98,7 +98,15 @@ def QuantizeWeightsPass : Lm_Pass<"quantize-weights"> {
     overrides both tables' encoding.
 
     `skip` holds glob patterns of names that keep the encoding they have; a
-    pattern without a match is an error.
+    pattern without a match is an error. `overrides` holds PATTERN=ENCODING words
+    ("layer.0.*=int8-g64-rtn"): the last whose pattern names a matrix chooses for
+    it, tables included.
+
+    `method` says how the codes of matrices of `lm.linear` are found: by rounding
+    (rtn), or by what calibration has put into the module as @NAME.calibrated
+    (gptq, awq; docs/quantization.md), which must be there, of the encoding that
+    the options ask for. Tables, heads and experts are rounded. `mark-only` changes no weight
+    but marks those that calibration has to provide for.
 
     ```mlir
     lm.weight @layer.0.q [32, 64] encoding <f16> layout r16 parts [...]
@@ -116,8 +124,15 @@ def QuantizeWeightsPass : Lm_Pass<"quantize-weights"> {
            "Encoding of the embedding and of the head: auto or as encoding">,
     ListOption<"skip", "skip", "std::string",
                "Glob patterns of weights to leave as they are">,
+    Option<"method", "method", "std::string", /*default=*/"\"rtn\"",
+           "How codes are found: rtn, gptq or awq">,
+    ListOption<"overrides", "overrides", "std::string",
+               "PATTERN=ENCODING for matrices that differ">,
+    Option<"markOnly", "mark-only", "bool", /*default=*/"false",
+           "Only mark the matrices that are to be calibrated">,
   ];
   let statistics = [
+    Statistic<"numCalibrated", "num-calibrated", "Matrices with calibrated codes">,
     Statistic<"numConverted", "num-converted", "Matrices of another encoding">,
     Statistic<"numExact", "num-exact", "Matrices stored in their encoding">,
   ];

@@ -2,17 +2,14 @@
 
 #include "compiler/calibrate/ConfidenceCurve.h"
 #include "compiler/calibrate/RidgeMap.h"
+#include "compiler/calibrate/WindowRunner.h"
 #include "compiler/driver/CompileModel.h"
 #include "compiler/frontend/huggingface/SafetensorsFile.h"
 #include "compiler/package/HalfFloat.h"
-#include "runtime/engine/Engine.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
-
-#include <unistd.h>
 
 namespace ingot {
 namespace {
@@ -21,90 +18,6 @@ constexpr std::int64_t kHeldOutEvery = 8;
 constexpr std::int32_t kConfidenceBins = 32;
 constexpr double kThresholds[] = {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99};
 constexpr double kStrengths[] = {1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
-
-// Files that vanish with it.
-class Scratch {
-public:
-  explicit Scratch(const std::string &beside) {
-    std::error_code error;
-    folder_ =
-        std::filesystem::path(beside + ".fit-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_, error);
-  }
-  ~Scratch() {
-    std::error_code error;
-    std::filesystem::remove_all(folder_, error);
-  }
-  Scratch(const Scratch &) = delete;
-  Scratch &operator=(const Scratch &) = delete;
-  std::string file(const char *name) const { return (folder_ / name).string(); }
-
-private:
-  std::filesystem::path folder_;
-};
-
-// A model that is run window by window, from cut to cut.
-class WindowRunner {
-public:
-  static Result<WindowRunner>
-  open(const std::string &path, std::int32_t windowTokens, unsigned threads) {
-    EngineOptions options;
-    options.threads = int(threads);
-    options.context = windowTokens;
-    options.stepTokens = windowTokens;
-    options.logitRows = windowTokens;
-    WindowRunner runner;
-    INGOT_ASSIGN_OR_RETURN(runner.engine_, Engine::open(path, options));
-    return runner;
-  }
-
-  Engine &engine() { return *engine_; }
-  CpuExecutor &executor() { return engine_->executor(); }
-
-  Status begin(std::span<const std::int32_t> tokens) {
-    KvCache &cache = engine_->cache();
-    cache.removeSequence(kSequence);
-    INGOT_RETURN_IF_ERROR(cache.addSequence(kSequence));
-    plan_ = {};
-    auto size = std::int32_t(tokens.size());
-    plan_.sequences = {
-        {kSequence, 0, size, 0,
-         engine_->core().options().rotary.lengthFor(size, size)}};
-    plan_.tokens.assign(tokens.begin(), tokens.end());
-    plan_.endSegment = 0;
-    return cache.reserve(kSequence, std::int32_t(tokens.size()));
-  }
-  // On to behind segment `end`; -1: to the logits of all rows.
-  Status runTo(std::int32_t end, std::int32_t exitHead = -1) {
-    plan_.firstSegment = plan_.endSegment;
-    plan_.endSegment = end;
-    plan_.exitHead = exitHead;
-    plan_.logitRows.clear();
-    if (end == -1 || exitHead != -1)
-      for (std::int32_t r = 0; r < plan_.numRows(); ++r)
-        plan_.logitRows.push_back(r);
-    return executor().run(plan_, engine_->cache());
-  }
-  std::vector<float> states() {
-    std::vector<float> all;
-    for (std::int32_t r = 0; r < plan_.numRows(); ++r) {
-      auto row = executor().hidden(r);
-      all.insert(all.end(), row.begin(), row.end());
-    }
-    return all;
-  }
-  std::vector<FirstChoice> choices() {
-    std::vector<FirstChoice> all;
-    for (std::int32_t r = 0; r < plan_.numRows(); ++r)
-      all.push_back(firstChoice(executor().logits(r)));
-    return all;
-  }
-
-private:
-  static constexpr SequenceId kSequence = 1;
-  std::unique_ptr<Engine> engine_;
-  StepPlan plan_;
-};
 
 class Fitting {
 public:
@@ -367,7 +280,7 @@ private:
   }
 
   const FitExitsRequest &request_;
-  Scratch scratch_;
+  ScratchFolder scratch_;
   std::vector<std::int64_t> exits_;
   std::vector<std::int32_t> tokens_;
   std::vector<RidgeSums> fitted_, heldOut_;

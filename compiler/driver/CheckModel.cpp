@@ -82,8 +82,14 @@ std::uint64_t fillTarget(ModuleOp module, CheckReport &report) {
   return kernels;
 }
 
-Status check(MLIRContext &context, const CompileRequest &request,
+Status check(MLIRContext &context, const CompileRequest &asked,
              CheckReport &report) {
+  // Codes that calibration would choose have the size of rounded ones.
+  CompileRequest request = asked;
+  if (request.options.quantize) {
+    INGOT_ASSIGN_OR_RETURN(request.options.quantize,
+                           roundedShorthand(*request.options.quantize));
+  }
   INGOT_ASSIGN_OR_RETURN(CompiledModel compiled,
                          compileModel(context, request));
   report.notes = compiled.notes;

@@ -1,6 +1,7 @@
 #include "compiler/driver/CompileModel.h"
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/driver/CalibratedWeights.h"
 #include "compiler/driver/ExitMaps.h"
 #include "compiler/frontend/ImportModel.h"
 #include "compiler/frontend/lm/LmBuilder.h"
@@ -61,6 +62,9 @@ public:
     });
     INGOT_ASSIGN_OR_RETURN(phases, phaseOptions(request.options));
     INGOT_RETURN_IF_ERROR(timed("read", [&] { return load(); }));
+    if (!request.calibratedWeights.empty())
+      INGOT_RETURN_IF_ERROR(
+          addCalibratedWeights(request.calibratedWeights, *result.module));
     if (!result.module->getOps<lm::ProgramOp>().empty())
       INGOT_RETURN_IF_ERROR(runPhases());
     if (!request.outputPath.empty())

@@ -30,6 +30,8 @@ struct CompileRequest {
   std::optional<Phase> from;
   // The last phase to run.
   Phase until = Phase::Lower;
+  // What calibration has made for this module (CalibratedWeights.h); empty: none.
+  std::string calibratedWeights;
   std::string stagesFolder; // write the module after each phase into it
   std::string sourceFolder; // of a stage whose sources have no paths
   unsigned threads = 2;

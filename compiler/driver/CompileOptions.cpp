@@ -31,6 +31,15 @@ Status readString(const std::string &key, const Json &value,
   return Status::ok();
 }
 
+Status readInteger(const std::string &key, const Json &value,
+                   std::optional<std::int64_t> &option) {
+  if (!value.is_number_integer())
+    return wrongType(key, "an integer", value);
+  if (!option)
+    option = value.get<std::int64_t>();
+  return Status::ok();
+}
+
 Status readStrings(const std::string &key, const Json &value,
                    std::optional<std::vector<std::string>> &option) {
   if (!value.is_array())
@@ -79,6 +88,10 @@ Status readKey(const std::string &key, const Json &value,
                CompileOptions &options) {
   if (key == "quantize")
     return readString(key, value, options.quantize);
+  if (key == "calibrate")
+    return readString(key, value, options.calibrate);
+  if (key == "calibration_tokens")
+    return readInteger(key, value, options.calibrationTokens);
   if (key == "table")
     return readString(key, value, options.table);
   if (key == "kv")
@@ -99,17 +112,12 @@ Status readKey(const std::string &key, const Json &value,
     return readString(key, value, options.exitMaps);
   if (key == "pipelines")
     return readPipelines(value, options);
-  if (key == "context") {
-    if (!value.is_number_integer())
-      return wrongType(key, "an integer", value);
-    if (!options.context)
-      options.context = value.get<std::int64_t>();
-    return Status::ok();
-  }
-  return Status::invalid(
-      "unknown key \"" + key +
-      "\" (quantize, table, kv, context, name, target, levels, "
-      "skip, lora, exits, exit_maps, pipelines)");
+  if (key == "context")
+    return readInteger(key, value, options.context);
+  return Status::invalid("unknown key \"" + key +
+                         "\" (quantize, calibrate, calibration_tokens, table, "
+                         "kv, context, name, target, levels, "
+                         "skip, lora, exits, exit_maps, pipelines)");
 }
 
 // A name is printed: one line of text.
@@ -172,6 +180,8 @@ std::string recipeText(const CompileOptions &options) {
       recipe[key] = *option;
   };
   add("quantize", options.quantize);
+  add("calibrate", options.calibrate);
+  add("calibration_tokens", options.calibrationTokens);
   add("table", options.table);
   add("kv", options.kv);
   add("context", options.context);
@@ -229,6 +239,14 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     return Status::invalid(
         "table \"" + phases.table +
         "\": expected auto, none, f32, f16, bf16, int8 or int4");
+  for (const std::string &word : phases.overrides) {
+    INGOT_RETURN_IF_ERROR(check("quantization", word));
+    INGOT_RETURN_IF_ERROR(checkClosed("quantization", word));
+  }
+  if (options.calibrationTokens && *options.calibrationTokens <= 0)
+    return Status::invalid("calibration tokens " +
+                           std::to_string(*options.calibrationTokens) +
+                           ": expected a positive number");
   if (options.name)
     INGOT_RETURN_IF_ERROR(checkName(*options.name));
   if (options.lora)

@@ -2,6 +2,8 @@
 // two cannot differ.
 #include "compiler/pipeline/Phases.h"
 
+#include "passes/quantize/QuantizeSpec.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -34,35 +36,65 @@ Status applyQuantizeShorthand(const std::string &text, PhaseOptions &options) {
     return Status::invalid("quantization \"" + text + "\": " + why);
   };
   llvm::SmallVector<llvm::StringRef> words;
-  llvm::StringRef(text).split(words, '-');
-  llvm::StringRef encoding = words.front();
-  bool integer = encoding == "int8" || encoding == "int4";
-  if (!integer && encoding != "f32" && encoding != "f16" &&
-      encoding != "bf16" && encoding != "none")
-    return refuse("expected int8, int4, f32, f16, bf16 or none");
-  std::int64_t group = PhaseOptions().group;
-  llvm::ArrayRef<llvm::StringRef> rest = llvm::ArrayRef(words).drop_front();
-  if (integer && !rest.empty() && rest.front().starts_with("g")) {
-    if (rest.front().drop_front().getAsInteger(10, group) ||
-        (group != 32 && group != 64 && group != 128))
-      return refuse("the group must be g32, g64 or g128");
-    rest = rest.drop_front();
+  llvm::StringRef(text).split(words, ',');
+  auto main = parseQuantizeSpec(words.front().str());
+  if (!main)
+    return refuse(main.status().message());
+  std::vector<std::string> overrides;
+  for (llvm::StringRef word : llvm::ArrayRef(words).drop_front()) {
+    auto [pattern, spec] = word.rsplit('=');
+    if (pattern.empty() || spec.empty())
+      return refuse("\"" + word.str() + "\": expected PATTERN=ENCODING");
+    auto own = parseQuantizeSpec(spec.str());
+    if (!own)
+      return refuse("\"" + word.str() + "\": " + own.status().message());
+    overrides.push_back(pattern.str() + "=" + own->text());
   }
-  if (integer && !rest.empty() && rest.front() == "rtn")
-    rest = rest.drop_front();
-  if (!rest.empty())
-    return refuse("unexpected \"" + rest.front().str() + "\"");
-  options.encoding = encoding.str();
-  options.group = group;
+  options.encoding = main->encoding;
+  options.group = main->group;
+  options.method = main->method;
+  options.overrides = std::move(overrides);
   return Status::ok();
 }
 
-static std::string quantizeWeights(const PhaseOptions &options) {
+Result<std::string> roundedShorthand(const std::string &text) {
+  PhaseOptions options;
+  INGOT_RETURN_IF_ERROR(applyQuantizeShorthand(text, options));
+  auto rounded = [](QuantizeSpec spec) {
+    spec.method = "rtn";
+    return spec.text();
+  };
+  QuantizeSpec main{options.encoding, options.group, options.method};
+  std::string result = rounded(main);
+  for (llvm::StringRef word : options.overrides) {
+    auto [pattern, spec] = word.rsplit('=');
+    INGOT_ASSIGN_OR_RETURN(QuantizeSpec own, parseQuantizeSpec(spec.str()));
+    result += "," + pattern.str() + "=" + rounded(own);
+  }
+  return result;
+}
+
+bool needsCalibration(const PhaseOptions &options) {
+  auto isCalibrated = [](llvm::StringRef text) {
+    auto spec = parseQuantizeSpec(text.rsplit('=').second.str());
+    return spec && spec->isCalibrated();
+  };
+  return options.method != "rtn" ||
+         llvm::any_of(options.overrides, isCalibrated);
+}
+
+std::string quantizeWeightsText(const PhaseOptions &options, bool markOnly) {
   std::string text = "quantize-weights{encoding=" + options.encoding +
                      " group=" + std::to_string(options.group) +
                      " table=" + options.table;
   if (!options.skip.empty())
     text += " skip=" + llvm::join(options.skip, ",");
+  if (options.method != "rtn")
+    text += " method=" + options.method;
+  if (!options.overrides.empty())
+    text += " overrides=" + llvm::join(options.overrides, ",");
+  if (markOnly)
+    text += " mark-only=true";
   return text + "}";
 }
 
@@ -92,7 +124,7 @@ std::string phasePipeline(Phase phase, const PhaseOptions &options) {
     return "canonicalize,merge-qkv,merge-gate-up,verify-phase{after=simplify}";
   case Phase::Compress:
     // Weights that were stored in different forms may agree now.
-    return insertExits(options) + quantizeWeights(options) +
+    return insertExits(options) + quantizeWeightsText(options) +
            ",merge-qkv,merge-gate-up,insert-quantize,"
            "verify-phase{after=compress}";
   case Phase::Fuse:
@@ -127,6 +159,12 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                             llvm::cl::init(PhaseOptions().table)};
   ListOption<std::string> skip{*this, "skip",
                                llvm::cl::desc("Weights to leave as they are")};
+  Option<std::string> method{*this, "method",
+                             llvm::cl::desc("How codes are found"),
+                             llvm::cl::init(PhaseOptions().method)};
+  ListOption<std::string> overrides{
+      *this, "overrides",
+      llvm::cl::desc("PATTERN=ENCODING for matrices that differ")};
   ListOption<std::int64_t> exits{
       *this, "exits", llvm::cl::desc("Layers that run before each exit")};
 };
@@ -159,6 +197,8 @@ void registerPhasePipelines() {
         options.group = cli.group;
         options.table = cli.table;
         options.skip.assign(cli.skip.begin(), cli.skip.end());
+        options.method = cli.method;
+        options.overrides.assign(cli.overrides.begin(), cli.overrides.end());
         options.exits.assign(cli.exits.begin(), cli.exits.end());
         build(manager, Phase::Compress, options);
       });

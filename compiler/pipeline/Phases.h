@@ -36,6 +36,8 @@ struct PhaseOptions {
   std::int64_t group = 64;
   std::string table = "auto";
   std::vector<std::string> skip;
+  std::string method = "rtn";
+  std::vector<std::string> overrides; // "layer.0.*=int8-g64-rtn"
   // Exits, by the number of layers that run before them; empty: none.
   std::vector<std::int64_t> exits;
   bool cutFinal = false; // and a cut behind the last layer, to observe there
@@ -43,9 +45,20 @@ struct PhaseOptions {
   std::vector<std::string> levels;
 };
 
-// Reads a shorthand such as "int8", "int4-g32", "int4-g128-rtn", "f16" or
-// "none" into the encoding and group of `options`.
+// Reads a shorthand such as "int8", "int4-g32", "int4-g128-awq", "f16" or "none"
+// into the encoding, group and method of `options`. Words behind commas choose
+// for the matrices that a glob pattern names: "int4-g32-gptq,layer.0.*=int8".
 Status applyQuantizeShorthand(const std::string &text, PhaseOptions &options);
+
+// The same encodings with codes by rounding: what has their size and kernels.
+Result<std::string> roundedShorthand(const std::string &text);
+
+// Does a matrix get its codes from calibration?
+bool needsCalibration(const PhaseOptions &options);
+
+// The text of quantize-weights alone.
+std::string quantizeWeightsText(const PhaseOptions &options,
+                                bool markOnly = false);
 
 // The passes of a phase, separated by commas.
 std::string phasePipeline(Phase phase, const PhaseOptions &options);

@@ -1,16 +1,23 @@
 // --quantize-weights
 //
-// 1. Read the options; an unknown encoding or group fails.
+// 1. Read the options; an unknown encoding, group or method fails.
 // 2. Find the matrices that linear and embed operators use, and what for: a
 //    head gives the logits, a table serves embed.
 //    A router keeps its encoding where the target is one of integers.
-// 3. Leave those that a skip pattern names; a pattern without a match fails.
-// 4. Give each of the others its target encoding, and the method that its parts
+// 3. Leave those that a skip pattern names, and let the last override whose
+//    pattern names a matrix choose for it; a pattern without a match fails.
+// 4. Where the method is calibrated, the matrix becomes what @NAME.calibrated
+//    holds (or, with mark-only, is marked as one that needs it).
+// 5. Give each of the others its target encoding, and the method that its parts
 //    ask for: none where all are stored in that encoding already, `stored` where
 //    their codes can be kept, else rtn.
+// 6. What belongs to calibrated matrices (norms, biases) becomes what was
+//    calibrated with them; a calibrated weight that nothing takes fails.
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "passes/quantize/Calibrated.h"
+#include "passes/quantize/QuantizeSpec.h"
 
 #include "llvm/Support/GlobPattern.h"
 
@@ -29,6 +36,7 @@ struct Uses {
   bool table = false;  // by lm.embed
   bool router = false; // by the linear operator whose result lm.route reads
   bool head = false; // by the linear operator whose result the program returns
+  bool linear = false; // by a linear operator of the program itself
 };
 
 llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
@@ -42,6 +50,8 @@ llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
       (void)found[lm::lookupWeight(op, experts.getWeightAttr())];
     if (auto linear = dyn_cast<lm::LinearOp>(op)) {
       Uses &uses = found[lm::lookupWeight(op, linear.getWeightAttr())];
+      // The map of an exit has no inputs that calibration sees.
+      uses.linear |= isa<lm::ProgramOp>(linear->getParentOp());
       uses.router |=
           llvm::any_of(linear->getUsers(), llvm::IsaPred<lm::RouteOp>);
       uses.head |= llvm::any_of(linear->getUsers(), [](Operation *user) {
@@ -88,6 +98,9 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
     FailureOr<lm::EncodingAttr> main = parseEncoding("encoding", encoding);
     if (failed(main))
       return failure();
+    if (method != "rtn" && method != "gptq" && method != "awq")
+      return getOperation().emitError("quantize-weights: unknown method \"")
+             << method << "\", expected rtn, gptq or awq";
     target = headTarget = embedTarget = *main;
     if (table == "auto") {
       // The error of the logits is not averaged by any later layer.
@@ -124,6 +137,90 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
     return success();
   }
 
+  // The matrices that each override chooses for.
+  LogicalResult readOverrides(llvm::ArrayRef<lm::WeightOp> matrices) {
+    for (const std::string &text : overrides) {
+      auto fail = [&](const llvm::Twine &why) -> LogicalResult {
+        return getOperation().emitError("quantize-weights: override \"")
+               << text << "\": " << why;
+      };
+      auto [patternText, specText] = llvm::StringRef(text).rsplit('=');
+      if (specText.empty())
+        return fail("expected PATTERN=ENCODING");
+      Result<QuantizeSpec> spec = parseQuantizeSpec(specText.str());
+      if (!spec)
+        return fail(spec.status().message());
+      llvm::Expected<llvm::GlobPattern> pattern =
+          llvm::GlobPattern::create(patternText);
+      if (!pattern)
+        return fail(llvm::toString(pattern.takeError()));
+      bool matched = false;
+      for (lm::WeightOp weight : matrices)
+        if (pattern->match(weight.getSymName())) {
+          chosen[weight] = *spec;
+          matched = true;
+        }
+      if (!matched)
+        return fail("matches no weight matrix");
+    }
+    return success();
+  }
+
+  lm::EncodingAttr encodingOf(const QuantizeSpec &spec) {
+    if (spec.encoding == "none")
+      return {};
+    auto code = spec.encoding == "int8"   ? lm::WeightCode::I8
+                : spec.encoding == "int4" ? lm::WeightCode::I4
+                : spec.encoding == "f32"  ? lm::WeightCode::F32
+                : spec.encoding == "f16"  ? lm::WeightCode::F16
+                                          : lm::WeightCode::BF16;
+    return lm::EncodingAttr::get(&getContext(), code,
+                                 spec.isInteger() ? spec.group : 0, false);
+  }
+
+  // From what was calibrated for it.
+  LogicalResult take(lm::WeightOp weight, lm::EncodingAttr encoding,
+                     llvm::StringRef how) {
+    if (markOnly) {
+      weight->setAttr(kCalibrateAttr, StringAttr::get(&getContext(), how));
+      weight->setAttr(kCalibrateEncodingAttr, encoding);
+      return success();
+    }
+    lm::WeightOp codes = calibratedOf(weight);
+    if (!codes)
+      return weight.emitError("quantize-weights: method ")
+             << how << " needs @" << calibratedName(weight.getSymName())
+             << ", which the module lacks; compile makes it from the text of "
+                "--calibrate";
+    if (codes.getEncoding() != encoding ||
+        codes.getShape() != weight.getShape())
+      return codes.emitError("quantize-weights: is ")
+             << codes.getEncoding().getShortName() << " of ["
+             << codes.getShape() << "], expected " << encoding.getShortName()
+             << " of [" << weight.getShape() << "] as the options ask";
+    replaceByCalibrated(weight, codes);
+    ++numCalibrated;
+    return success();
+  }
+
+  // Vectors that were changed together with calibrated matrices; matrices among
+  // them were not asked for by the options.
+  LogicalResult takeRest() {
+    llvm::SmallVector<lm::WeightOp> rest;
+    for (lm::WeightOp weight : getOperation().getOps<lm::WeightOp>())
+      if (isCalibratedName(weight.getSymName()))
+        rest.push_back(weight);
+    for (lm::WeightOp codes : rest) {
+      auto weight = getOperation().lookupSymbol<lm::WeightOp>(
+          calibratedBase(codes.getSymName()));
+      if (!weight || weight.isMatrix() || codes.getShape() != weight.getShape())
+        return codes.emitError("quantize-weights: was calibrated for other "
+                               "options: nothing takes it");
+      replaceByCalibrated(weight, codes);
+    }
+    return success();
+  }
+
   void convert(lm::WeightOp weight, lm::EncodingAttr encoding) {
     StringAttr method = lm::conversionMethod(weight.getPartList(), encoding);
     if (!weight.getPartsAttr())
@@ -144,18 +241,36 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
     if (failed(readSkip(llvm::to_vector(llvm::make_first_range(matrices)),
                         skipped)))
       return signalPassFailure();
+    if (failed(
+            readOverrides(llvm::to_vector(llvm::make_first_range(matrices)))))
+      return signalPassFailure();
     for (auto [weight, uses] : matrices) {
       lm::EncodingAttr encoding = uses.head    ? headTarget
                                   : uses.table ? embedTarget
                                                : target;
+      std::string how = method;
+      if (auto own = chosen.find(weight); own != chosen.end()) {
+        encoding = encodingOf(own->second);
+        how = own->second.method;
+      }
       // Few bytes, and an error there is another expert: no integers.
       if (uses.router && encoding && encoding.isInteger())
         continue;
-      if (encoding && !skipped.contains(weight))
+      if (!encoding || skipped.contains(weight))
+        continue;
+      // Tables are looked up, not multiplied, and experts see few rows each.
+      bool isCalibrated = how != "rtn" && encoding.isInteger() && uses.linear &&
+                          !uses.head && !uses.table;
+      if (!isCalibrated)
         convert(weight, encoding);
+      else if (failed(take(weight, encoding, how)))
+        return signalPassFailure();
     }
+    if (!markOnly && failed(takeRest()))
+      return signalPassFailure();
   }
 
+  llvm::DenseMap<lm::WeightOp, QuantizeSpec> chosen;
   lm::EncodingAttr target, headTarget, embedTarget;
 };
 

@@ -1,6 +1,8 @@
 // Merging is exact: each output row of a linear operator has its own sum.
 #include "passes/simplify/MergeLinears.h"
 
+#include "passes/quantize/Calibrated.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -37,17 +39,34 @@ FlatSymbolRefAttr mergeWeights(llvm::ArrayRef<lm::WeightOp> from,
       first.getLayoutAttr(), builder.getArrayAttr(parts), ElementsAttr(),
       first.getMethodAttr());
   // Takes another name where this one is taken.
-  return FlatSymbolRefAttr::get(symbols.insert(merged));
+  auto symbol = FlatSymbolRefAttr::get(symbols.insert(merged));
+  llvm::SmallVector<lm::WeightOp> calibrated;
+  for (lm::WeightOp weight : from)
+    if (lm::WeightOp codes = calibratedOf(weight))
+      calibrated.push_back(codes);
+  if (!calibrated.empty()) {
+    mergeWeights(calibrated, calibratedName(symbol.getValue()), symbols);
+    for (lm::WeightOp codes : calibrated)
+      symbols.erase(codes);
+  }
+  return symbol;
 }
 
 } // namespace
 
 bool canMergeLinears(llvm::ArrayRef<lm::LinearOp> linears,
                      SymbolTable &symbols) {
+  auto alikeCalibrated = [](lm::WeightOp weight, lm::WeightOp other) {
+    lm::WeightOp codes = calibratedOf(weight), otherCodes = calibratedOf(other);
+    return static_cast<bool>(codes) == static_cast<bool>(otherCodes) &&
+           (!codes || (codes.getEncoding() == otherCodes.getEncoding() &&
+                       codes.getMethodAttr() == otherCodes.getMethodAttr()));
+  };
   auto alike = [&](FlatSymbolRefAttr symbol, FlatSymbolRefAttr other) {
     auto weight = symbols.lookup<lm::WeightOp>(symbol.getValue());
     auto otherWeight = symbols.lookup<lm::WeightOp>(other.getValue());
-    return weight.getPartsAttr() && otherWeight.getPartsAttr() &&
+    return alikeCalibrated(weight, otherWeight) && weight.getPartsAttr() &&
+           otherWeight.getPartsAttr() &&
            weight.getEncoding() == otherWeight.getEncoding() &&
            weight.getLayout() == otherWeight.getLayout() &&
            weight.getMethodAttr() == otherWeight.getMethodAttr() &&

@@ -74,8 +74,8 @@ std::string compiledModel(const std::string &model, const std::string &quantize,
   fs::path out =
       outputFolder() / (path.filename().string() + "-" + quantize + "-" + kv +
                         "-" + std::to_string(made.size()) + ".ingot");
-  if (!runCommand(kCompiler + " compile '" + path.string() + "' -o " +
-                  out.string() + " --quantize " + quantize + " --kv " + kv +
+  if (!runCommand(kCompiler + " compile '" + path.string() + "' -o '" +
+                  out.string() + "' --quantize '" + quantize + "' --kv " + kv +
                   " " + flags))
     return {};
   return made[key] = out.string();

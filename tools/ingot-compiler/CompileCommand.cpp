@@ -1,11 +1,12 @@
 // `compile`: flags and recipe to a request, progress and summary for people.
-#include "compiler/driver/CompileModel.h"
+#include "compiler/calibrate/BuildModel.h"
 #include "compiler/driver/CompileSummary.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
 #include "tools/text/InputText.h"
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -16,7 +17,7 @@ namespace ingot {
 namespace {
 
 struct CompileFlags {
-  CompileRequest request;
+  BuildRequest build;
   std::string recipe, saveRecipe, from, dumpAfter;
   bool printPipeline = false;
   bool json = false;
@@ -33,6 +34,10 @@ public:
       return;
     std::string step = printable(name);
     std::string bar;
+    if (total != 0 && !isPacking(step)) {
+      showCounted(step, done, total);
+      return;
+    }
     if (total != 0) {
       int percent = static_cast<int>(done * 100 / total);
       // Whole percents only: the terminal is slower than the packer.
@@ -60,6 +65,30 @@ public:
   }
 
 private:
+  // Steps that learn from a text name themselves; others are weights.
+  static bool isPacking(const std::string &step) {
+    return step.rfind("calibration", 0) != 0 && step.rfind("ledger", 0) != 0;
+  }
+
+  // How far a counted step is, and how long it will go on.
+  void showCounted(const std::string &step, std::uint64_t done,
+                   std::uint64_t total) {
+    auto now = std::chrono::steady_clock::now();
+    if (step != step_) {
+      step_ = step;
+      begin_ = now;
+    }
+    std::chrono::duration<double> taken = now - begin_;
+    std::fprintf(stderr, "\r\033[K\033[36m%s\033[0m %llu of %llu", step.c_str(),
+                 static_cast<unsigned long long>(done),
+                 static_cast<unsigned long long>(total));
+    if (done > 0)
+      std::fprintf(stderr, ", %.0f s left",
+                   taken.count() * double(total - done) / double(done));
+    std::fflush(stderr);
+    isShown_ = true;
+  }
+
   // "layer 3" of the weight "layer.3.qkv".
   static std::string layerOf(const std::string &weight) {
     if (std::optional<int32_t> layer = plan::locationLayer(weight))
@@ -71,6 +100,8 @@ private:
   bool isShown_ = false;
   int percent_ = -1;
   std::string layer_;
+  std::string step_;
+  std::chrono::steady_clock::time_point begin_;
 };
 
 Status writeText(const std::string &path, const std::string &text) {
@@ -94,7 +125,7 @@ int usage(const char *message) {
 }
 
 int runCompile(CompileFlags &flags) {
-  CompileRequest &request = flags.request;
+  CompileRequest &request = flags.build.compile;
   if (!flags.recipe.empty()) {
     Result<std::string> text = readText(flags.recipe);
     if (!text)
@@ -155,10 +186,14 @@ int runCompile(CompileFlags &flags) {
   };
   mlir::MLIRContext context;
   prepareContext(context);
-  Result<CompiledModel> compiled = compileModel(context, request);
+  Result<BuiltModel> built = buildModel(context, flags.build);
   progress.clear();
-  if (!compiled)
-    return finish(compiled.status());
+  if (!built)
+    return finish(built.status());
+  CompiledModel *compiled = &built->compiled;
+  if (built->calibrated && built->calibrated->wasCached)
+    std::fprintf(stderr, "note: codes are those of %s\n",
+                 printable(built->calibrated->path).c_str());
   for (const std::string &note : compiled->notes)
     std::fprintf(stderr, "note: %s\n", printableLines(note).c_str());
   for (const std::string &warning : compiled->artifact.warnings)
@@ -180,7 +215,10 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
       "--quantize", options.quantize,
       "Encoding of the weights: none (as stored), f32, f16, bf16, int8 or "
       "int4, with the columns that share a scale: int8-g32, int8-g64, "
-      "int8-g128, int4-g32, int4-g64, int4-g128 (int8 and int4 alone: g64)");
+      "int8-g128, int4-g32, int4-g64, int4-g128 (int8 and int4 alone: g64), "
+      "and how codes are found: int4-g32-rtn (nearest, the default), "
+      "int4-g32-gptq, int4-g32-awq. Behind commas, for the weights that a "
+      "pattern names: int4-g32-gptq,layer.0.*=int8");
   command.add_option(
       "--table", options.table,
       "Encoding of embedding and head: auto (default: int8 where weights are "
@@ -222,7 +260,7 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
 
 Command addCompileCommand(CLI::App &app) {
   auto flags = std::make_shared<CompileFlags>();
-  CompileRequest &request = flags->request;
+  CompileRequest &request = flags->build.compile;
   CompileOptions &options = request.options;
   CLI::App *command =
       app.add_subcommand("compile", "Makes an artifact of a model");
@@ -249,6 +287,14 @@ Command addCompileCommand(CLI::App &app) {
   command->add_option("--descriptor", request.descriptorPaths,
                       "JSON file that describes a family of models; tried "
                       "before the built-in ones");
+  command->add_option("--calibrate", options.calibrate,
+                      "Text to choose codes by, for methods that need one "
+                      "(gptq, awq): like what the model will read");
+  command->add_option("--calibration-tokens", options.calibrationTokens,
+                      "Tokens of that text to use at most [32768]");
+  command->add_option("--calibration-cache", flags->build.cacheFolder,
+                      "Folder where calibrated codes are kept [$INGOT_CACHE, "
+                      "$XDG_CACHE_HOME/ingot or ~/.cache/ingot]");
   command
       ->add_option("--threads", request.threads, "Threads for code and weights")
       ->check(CLI::Range(1u, 256u));

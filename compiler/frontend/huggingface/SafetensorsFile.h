@@ -70,6 +70,7 @@ public:
 
   const std::string &name() const { return name_; }
   std::uint64_t sizeBytes() const { return bytes_.size(); }
+  std::span<const std::uint8_t> bytes() const { return bytes_; }
   // In the order of their data.
   const std::vector<SafetensorsTensor> &tensors() const { return tensors_; }
   const SafetensorsTensor *find(std::string_view name) const;

@@ -231,6 +231,8 @@ void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
   ++variant.uses;
   launch.latestKernel = variant.kernel;
   launch.setRows(rows, numSequences);
+  if (observer_)
+    observer_(launch, rows);
   std::int32_t grain = launch.grain(rows, positions_, pool_->numWorkers());
   bool readsCache = launch.bytesPerPosition > 0;
   if (!profiling_ && !readsCache) {

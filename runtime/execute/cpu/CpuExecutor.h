@@ -8,6 +8,7 @@
 #include "runtime/execute/cpu/WorkerPool.h"
 #include "runtime/memory/MemoryContract.h"
 
+#include <functional>
 #include <memory>
 
 namespace ingot {
@@ -38,6 +39,14 @@ public:
   double weightBytesToExit(std::int32_t exit) const;
   double weightBytesOfHead(std::int32_t exit) const; // of it, the head alone
   double weightBytesOfFill(std::int32_t exit) const;
+
+  // Called before each launch, when what it reads is complete, with the rows of
+  // the step that it works on. For tools that look at a plan while it runs; an
+  // empty function ends it.
+  using LaunchObserver = std::function<void(const BoundLaunch &, std::int32_t)>;
+  void observeLaunches(LaunchObserver observer) {
+    observer_ = std::move(observer);
+  }
 
   // How often each variant of each launch has run: (launch, kernel, uses).
   struct VariantUse {
@@ -93,6 +102,7 @@ private:
   double positions_ = 0; // cached positions that the step's queries see
   double attentionSeconds_ = 0;
   bool profiling_ = false;
+  LaunchObserver observer_;
 };
 
 } // namespace ingot

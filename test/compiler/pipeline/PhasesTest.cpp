@@ -29,13 +29,36 @@ TEST(PhasesTest, ReadsShorthands) {
 // What is not a shorthand is refused and changes nothing.
 TEST(PhasesTest, RefusesOtherText) {
   for (const char *text :
-       {"", "int5", "int8-", "int8-g", "int8-g16", "int8-g64x", "int4-awq",
-        "f16-g32", "none-rtn", "int8-rtn-rtn", "int8-rtn-g64"}) {
+       {"", "int5", "int8-", "int8-g", "int8-g16", "int8-g64x", "int4-awq-gptq",
+        "int4-gptqx", "int4,", "int4,a", "int4,=int8", "int4,a=", "int4,a=int5",
+        "f16-awq", "f16-g32", "none-rtn", "int8-rtn-rtn", "int8-rtn-g64"}) {
     PhaseOptions options;
     Status status = applyQuantizeShorthand(text, options);
     EXPECT_EQ(status.code(), StatusCode::InvalidInput) << text;
     EXPECT_EQ(options.encoding, "none") << text;
   }
+}
+
+// Methods, and encodings of weights that a pattern names.
+TEST(PhasesTest, ReadsMethodsAndOverrides) {
+  PhaseOptions options;
+  ASSERT_TRUE(applyQuantizeShorthand(
+      "int4-g32-gptq,layer.0.*=int8,*.down=f16,a=int4-awq", options));
+  EXPECT_EQ(options.method, "gptq");
+  EXPECT_EQ(options.overrides,
+            (std::vector<std::string>{"layer.0.*=int8-g64-rtn", "*.down=f16",
+                                      "a=int4-g64-awq"}));
+  EXPECT_EQ(quantizeWeightsText(options),
+            "quantize-weights{encoding=int4 group=32 table=auto method=gptq "
+            "overrides=layer.0.*=int8-g64-rtn,*.down=f16,a=int4-g64-awq}");
+  EXPECT_TRUE(needsCalibration(options));
+  auto rounded = roundedShorthand("int4-g32-gptq,a=int8-g32-awq,b=none");
+  ASSERT_TRUE(rounded);
+  EXPECT_EQ(*rounded, "int4-g32-rtn,a=int8-g32-rtn,b=none");
+  ASSERT_TRUE(applyQuantizeShorthand(*rounded, options));
+  EXPECT_FALSE(needsCalibration(options));
+  ASSERT_TRUE(applyQuantizeShorthand("int8,a=int8-gptq", options));
+  EXPECT_TRUE(needsCalibration(options));
 }
 
 // The text holds the options, and covers the phases that were asked for.

@@ -1,0 +1,30 @@
+// The whole of `ingot compile`: what has to be learned from texts before or
+// measured on them after, around the way from a model to an artifact
+// (compiler/driver/CompileModel.h).
+#pragma once
+
+#include "compiler/calibrate/CalibrateWeights.h"
+#include "compiler/driver/CompileModel.h"
+
+#include <optional>
+#include <string>
+
+namespace ingot {
+
+struct BuildRequest {
+  CompileRequest compile;
+  std::string cacheFolder; // of calibrated weights; empty: defaultCacheFolder()
+};
+
+struct BuiltModel {
+  CompiledModel compiled;
+  std::optional<CalibratedModel> calibrated; // where a method asked for it
+};
+
+// As compileModel. Where the options ask for a calibrated method, the text of
+// `options.calibrate` is needed, unless the module of a stage holds what was
+// calibrated already.
+Result<BuiltModel> buildModel(mlir::MLIRContext &context,
+                              const BuildRequest &request);
+
+} // namespace ingot

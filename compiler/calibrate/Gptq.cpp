@@ -1,0 +1,182 @@
+// 1. H = moments + damping; H = L'L with L lower, from the last column on;
+// 2. U = (L^-1)', so that H^-1 = U'U;
+// 3. sixteen rows at a time, column q ascending: at the beginning of a group its
+//    scale; the nearest code; the error, divided by U[q, q], times U[q, j] is
+//    taken off each later column j.
+#include "compiler/calibrate/Gptq.h"
+
+#include "compiler/calibrate/VectorClones.h"
+#include "compiler/package/HalfFloat.h"
+#include "runtime/support/RunOnThreads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <string>
+
+namespace ingot {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+
+// out[j] -= factor * row[j]
+INGOT_VECTOR_CLONES
+void subtract(double *out, const double *row, double factor,
+              std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j)
+    out[j] = out[j] - factor * row[j];
+}
+
+// Row j of L into row j of `a`, the lower half of H; false where H is not
+// positive.
+bool factorFromTheEnd(std::vector<double> &a, std::int64_t n) {
+  for (std::int64_t j = n; j-- > 0;) {
+    double *row = &a[std::size_t(j * n)];
+    if (!(row[j] > 0) || !std::isfinite(row[j]))
+      return false;
+    double root = std::sqrt(row[j]);
+    row[j] = root;
+    for (std::int64_t i = 0; i < j; ++i)
+      row[i] /= root;
+    for (std::int64_t i = 0; i < j; ++i)
+      subtract(&a[std::size_t(i * n)], row, row[i], i + 1);
+  }
+  return true;
+}
+
+// L^-1 of lower L, row by row.
+std::vector<double> invertLower(const std::vector<double> &lower,
+                                std::int64_t n) {
+  std::vector<double> inverse(lower.size(), 0.0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    double *row = &inverse[std::size_t(i * n)];
+    row[i] = 1.0;
+    for (std::int64_t k = 0; k < i; ++k)
+      subtract(row, &inverse[std::size_t(k * n)], lower[std::size_t(i * n + k)],
+               k + 1);
+    double diagonal = lower[std::size_t(i * n + i)];
+    for (std::int64_t j = 0; j <= i; ++j)
+      row[j] /= diagonal;
+  }
+  return inverse;
+}
+
+// tile[j][lane] -= factors[j] * errors[lane]
+INGOT_VECTOR_CLONES
+void propagate(float *tile, const float *factors, const float *errors,
+               std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t lane = 0; lane < kLanes; ++lane)
+      tile[j * kLanes + lane] =
+          tile[j * kLanes + lane] - factors[j] * errors[lane];
+}
+
+} // namespace
+
+Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
+                                      std::int64_t columns, double damping) {
+  std::int64_t n = columns;
+  double trace = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    trace += double(moments[std::size_t(i * n + i)]);
+  // Inputs that are all zero say nothing: every column stands alone.
+  double added = trace > 0 ? damping * trace / double(n) : 1.0;
+  std::vector<double> lower(moments.begin(), moments.end());
+  for (std::int64_t i = 0; i < n; ++i)
+    lower[std::size_t(i * n + i)] += added;
+  if (!std::isfinite(trace) || !factorFromTheEnd(lower, n))
+    return Status::invalid("the inputs' moments [" + std::to_string(n) + ", " +
+                           std::to_string(n) +
+                           "] are not finite or cannot be factored with a "
+                           "damping of " +
+                           std::to_string(damping));
+  std::vector<double> inverse = invertLower(lower, n);
+  GptqFactor factor;
+  factor.columns_ = n;
+  factor.factor_.resize(std::size_t(n * n), 0.0f);
+  for (std::int64_t q = 0; q < n; ++q)
+    for (std::int64_t j = q; j < n; ++j)
+      factor.factor_[std::size_t(q * n + j)] =
+          float(inverse[std::size_t(j * n + q)]);
+  return factor;
+}
+
+Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
+                                     std::int64_t rows, const CodeShape &shape,
+                                     unsigned threads) const {
+  std::int64_t columns = columns_;
+  if (std::ssize(weights) != rows * columns)
+    return Status::internal("gptq: " + std::to_string(weights.size()) +
+                            " weights, expected " + std::to_string(rows) +
+                            " x " + std::to_string(columns));
+  GroupCodes result;
+  result.resize(rows, columns, shape);
+  std::int64_t groups = shape.groups(columns);
+  std::atomic<std::int64_t> next{0};
+  std::mutex mutex;
+  Status failure;
+  std::int64_t failedRow = rows;
+  auto work = [&] {
+    std::vector<float> tile(static_cast<std::size_t>(columns * kLanes), 0.0f);
+    std::vector<float> values(static_cast<std::size_t>(shape.group));
+    for (std::int64_t first = next.fetch_add(kLanes); first < rows;
+         first = next.fetch_add(kLanes)) {
+      std::int64_t count = std::min(kLanes, rows - first);
+      for (std::int64_t k = 0; k < columns; ++k)
+        for (std::int64_t lane = 0; lane < kLanes; ++lane)
+          tile[std::size_t(k * kLanes + lane)] =
+              lane < count ? weights[std::size_t((first + lane) * columns + k)]
+                           : 0.0f;
+      float scales[kLanes] = {}, errors[kLanes] = {};
+      for (std::int64_t q = 0; q < columns; ++q) {
+        std::int64_t g = q / shape.group;
+        std::int64_t size = std::min(shape.group, columns - q);
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+          std::int64_t row = first + lane;
+          if (q % shape.group == 0) {
+            for (std::int64_t i = 0; i < size; ++i)
+              values[std::size_t(i)] =
+                  tile[std::size_t((q + i) * kLanes + lane)];
+            auto scale =
+                scaleOfGroup(std::span(values).first(std::size_t(size)), shape);
+            if (!scale) {
+              std::lock_guard<std::mutex> lock(mutex);
+              if (row < failedRow) {
+                failedRow = row;
+                failure =
+                    scale.status().withContext("row " + std::to_string(row));
+              }
+              return;
+            }
+            result.scales[std::size_t(row * groups + g)] = *scale;
+            scales[lane] = package::halfToFloat(*scale);
+          }
+          float value = tile[std::size_t(q * kLanes + lane)];
+          std::uint8_t code = nearestCode(value, 1.0f / scales[lane], shape);
+          result.codes[std::size_t(row * columns + q)] = code;
+          errors[lane] = (value - scales[lane] * float(std::int64_t(code) -
+                                                       shape.offset())) /
+                         factor_[std::size_t(q * columns + q)];
+        }
+        propagate(tile.data() + (q + 1) * kLanes,
+                  factor_.data() + q * columns + q + 1, errors,
+                  columns - q - 1);
+      }
+    }
+  };
+  runOnThreads(threads, work);
+  if (!failure)
+    return failure;
+  return result;
+}
+
+Result<GroupCodes> gptq(std::span<const float> weights, std::int64_t rows,
+                        std::int64_t columns, std::span<const float> moments,
+                        const CodeShape &shape, const GptqOptions &options) {
+  INGOT_ASSIGN_OR_RETURN(GptqFactor factor,
+                         GptqFactor::create(moments, columns, options.damping));
+  return factor.apply(weights, rows, shape, options.threads);
+}
+
+} // namespace ingot

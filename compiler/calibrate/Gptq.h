@@ -1,0 +1,37 @@
+// GPTQ (Frantar et al. 2022): codes column by column, the error of each column
+// made good by those that are still to come, as far as the inputs allow it.
+#pragma once
+
+#include "compiler/calibrate/GroupCodes.h"
+
+namespace ingot {
+
+struct GptqOptions {
+  double damping = 0.01; // of the mean of the diagonal, added to the diagonal
+  unsigned threads = 1;
+};
+
+// `weights` [rows, columns]; `moments` [columns, columns], the mean of x x' over
+// the inputs. Columns are taken in their order (the encodings know no other), and
+// a group's scale is chosen when its first column is reached. Fails where the
+// moments are not finite, or a group needs a scale beyond float16.
+Result<GroupCodes> gptq(std::span<const float> weights, std::int64_t rows,
+                        std::int64_t columns, std::span<const float> moments,
+                        const CodeShape &shape,
+                        const GptqOptions &options = {});
+
+// Several weights of the same inputs need the factor once.
+class GptqFactor {
+public:
+  static Result<GptqFactor> create(std::span<const float> moments,
+                                   std::int64_t columns, double damping);
+  Result<GroupCodes> apply(std::span<const float> weights, std::int64_t rows,
+                           const CodeShape &shape, unsigned threads) const;
+
+private:
+  std::int64_t columns_ = 0;
+  // U of H^-1 = U'U, upper: row q says what column q owes to later ones.
+  std::vector<float> factor_;
+};
+
+} // namespace ingot

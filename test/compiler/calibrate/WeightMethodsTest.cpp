@@ -1,0 +1,168 @@
+// GPTQ and AWQ against an independent numpy implementation (make_method_vectors.py),
+// and what must hold of them whatever the numbers.
+#include "compiler/calibrate/AwqScales.h"
+#include "compiler/calibrate/Gptq.h"
+#include "compiler/calibrate/SecondMoments.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace ingot;
+
+namespace {
+
+struct MethodCase {
+  std::int64_t rows, columns, tokens, bits, group;
+  double rounded, gptq, awq, power;
+};
+constexpr MethodCase kCases[] = {
+#include "test/compiler/calibrate/MethodVectors.inc"
+};
+
+// As `numbers` of the script.
+std::vector<float> numbers(std::uint32_t seed, std::int64_t count) {
+  std::vector<float> values;
+  std::uint32_t state = seed;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t total = 0;
+    for (int j = 0; j < 4; ++j) {
+      state ^= state << 13;
+      state ^= state >> 17;
+      state ^= state << 5;
+      total += state >> 16;
+    }
+    values.push_back(float(double(total - 131070) / 65536.0));
+  }
+  return values;
+}
+
+std::vector<float> weightsOf(const MethodCase &one, std::uint32_t index) {
+  std::vector<float> weights = numbers(101 + index, one.rows * one.columns);
+  for (float &value : weights)
+    value *= 0.05f;
+  return weights;
+}
+
+std::vector<float> inputsOf(const MethodCase &one, std::uint32_t index) {
+  std::vector<float> inputs = numbers(1001 + index, one.tokens * one.columns);
+  for (std::int64_t t = 0; t < one.tokens; ++t) {
+    float *row = &inputs[std::size_t(t * one.columns)];
+    for (std::int64_t k = 1; k < one.columns; ++k)
+      row[k] = 0.6f * row[k - 1] + row[k];
+    for (std::int64_t k = 0; k < one.columns; k += 17)
+      row[k] *= 8.0f;
+  }
+  return inputs;
+}
+
+class WeightMethodsTest : public ::testing::TestWithParam<std::uint32_t> {
+protected:
+  void SetUp() override {
+    one_ = kCases[GetParam()];
+    shape_ = {one_.bits, one_.group};
+    weights_ = weightsOf(one_, GetParam());
+    inputs_ = inputsOf(one_, GetParam());
+    moments_.emplace(one_.columns);
+    moments_->add(inputs_, 2);
+  }
+
+  MethodCase one_;
+  CodeShape shape_;
+  std::vector<float> weights_, inputs_;
+  std::optional<SecondMoments> moments_;
+};
+
+// Rounding, GPTQ and AWQ come to the errors that numpy finds.
+TEST_P(WeightMethodsTest, AgreesWithNumpy) {
+  std::vector<float> moments = moments_->mean();
+  auto rounded = roundToNearest(weights_, one_.rows, one_.columns, shape_);
+  ASSERT_TRUE(rounded);
+  EXPECT_NEAR(outputError(weights_, *rounded, moments) / one_.rounded, 1, 0.01);
+  auto chosen = gptq(weights_, one_.rows, one_.columns, moments, shape_);
+  ASSERT_TRUE(chosen);
+  double error = outputError(weights_, *chosen, moments);
+  EXPECT_NEAR(error / one_.gptq, 1, 0.01);
+  EXPECT_LT(error, one_.rounded);
+  AwqWeight weight{weights_, one_.rows, shape_};
+  auto awq = searchAwqScales({&weight, 1}, moments, moments_->meanMagnitude());
+  ASSERT_TRUE(awq);
+  EXPECT_NEAR(awq->error / one_.awq, 1, 0.01);
+  EXPECT_NEAR(awq->errorWithout / one_.rounded, 1, 0.01);
+  EXPECT_NEAR(awq->power, one_.power, 1e-9);
+}
+
+// More threads, the same bits.
+TEST_P(WeightMethodsTest, DoesNotDependOnThreads) {
+  SecondMoments other(one_.columns);
+  other.add(inputs_, 1);
+  EXPECT_EQ(moments_->mean(), other.mean());
+  auto one =
+      gptq(weights_, one_.rows, one_.columns, other.mean(), shape_, {0.01, 1});
+  auto three =
+      gptq(weights_, one_.rows, one_.columns, other.mean(), shape_, {0.01, 3});
+  ASSERT_TRUE(one && three);
+  EXPECT_EQ(one->codes, three->codes);
+  EXPECT_EQ(one->scales, three->scales);
+}
+
+INSTANTIATE_TEST_SUITE_P(Vectors, WeightMethodsTest,
+                         ::testing::Range(0u, unsigned(std::size(kCases))));
+
+// Sums are those of a plain double loop.
+TEST(SecondMomentsTest, SumsProducts) {
+  std::int64_t columns = 37, tokens = 23;
+  std::vector<float> rows = numbers(5, columns * tokens);
+  SecondMoments moments(columns);
+  moments.add(std::span(rows).first(std::size_t(columns * 9)), 2);
+  moments.add(std::span(rows).subspan(std::size_t(columns * 9)), 3);
+  EXPECT_EQ(moments.numRows(), tokens);
+  std::vector<float> mean = moments.mean();
+  for (std::int64_t i = 0; i < columns; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (std::int64_t t = 0; t < tokens; ++t)
+        sum += double(rows[std::size_t(t * columns + i)]) *
+               double(rows[std::size_t(t * columns + j)]);
+      EXPECT_NEAR(mean[std::size_t(i * columns + j)], sum / double(tokens),
+                  1e-5);
+    }
+}
+
+// Columns that never carry anything are rounded by themselves; nothing is NaN.
+TEST(GptqTest, TakesDeadColumns) {
+  std::int64_t rows = 3, columns = 64;
+  std::vector<float> weights = numbers(9, rows * columns);
+  std::vector<float> moments(std::size_t(columns * columns), 0.0f);
+  auto nothing = gptq(weights, rows, columns, moments, {4, 32});
+  auto rounded = roundToNearest(weights, rows, columns, {4, 32});
+  ASSERT_TRUE(nothing && rounded);
+  EXPECT_EQ(nothing->codes, rounded->codes);
+  moments[0] = 1.0f;
+  auto one = gptq(weights, rows, columns, moments, {4, 32});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->scales, rounded->scales);
+}
+
+// What is not finite is refused.
+TEST(GptqTest, RefusesMomentsThatAreNotFinite) {
+  std::vector<float> weights(64, 1.0f), moments(64 * 64, 0.0f);
+  moments[65] = NAN;
+  auto result = gptq(weights, 1, 64, moments, {4, 32});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.status().message().find("not finite"), std::string::npos);
+}
+
+// Columns that are tied get one scale.
+TEST(AwqScalesTest, KeepsTies) {
+  std::vector<float> sizes = {1, 4, 9, 16};
+  std::vector<std::int64_t> ties = {0, 1, 0, 1};
+  std::vector<float> scales = awqScales(sizes, 0.5, ties);
+  EXPECT_EQ(scales[0], scales[2]);
+  EXPECT_EQ(scales[1], scales[3]);
+  EXPECT_NEAR(scales[1] / scales[0], std::sqrt(2.0), 1e-6);
+  for (float scale : awqScales(sizes, 0))
+    EXPECT_EQ(scale, 1.0f);
+}
+
+} // namespace

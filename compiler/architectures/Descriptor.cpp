@@ -21,6 +21,8 @@ const std::set<std::string> knownFields = {"vocabSize",
                                            "headDim",
                                            "valueHeadDim",
                                            "contextLength",
+                                           "tokenTypeCount",
+                                           "positionPadId",
                                            "normEps",
                                            "activation",
                                            "ropeTheta",
@@ -79,15 +81,23 @@ const std::set<std::string> requiredFields = {"hiddenSize",    "ffnSize",
 // Fields that only decide between cases.
 bool isFlag(const std::string &field) { return field.rfind("flag.", 0) == 0; }
 
-const std::vector<std::string> normNames = {"attn", "attn_post", "ffn",
-                                            "ffn_post"};
+const std::vector<std::string> normNames = {"attn", "attn_post", "attn_sum",
+                                            "ffn",  "ffn_post",  "ffn_sum"};
 const std::vector<std::string> projections = {"q",    "k",  "v",   "o",
                                               "gate", "up", "down"};
 
 std::set<std::string> knownRoles() {
-  std::set<std::string> roles = {
-      "embed",     "final_norm",   "final_norm.bias",    "lm_head",
-      "positions", "rope_factors", "rope_factors_short", "rope_factors_long"};
+  std::set<std::string> roles = {"embed",
+                                 "final_norm",
+                                 "final_norm.bias",
+                                 "lm_head",
+                                 "positions",
+                                 "rope_factors",
+                                 "rope_factors_short",
+                                 "rope_factors_long",
+                                 "embed_norm",
+                                 "embed_norm.bias",
+                                 "token_types"};
   for (const char *norm : {"q_norm", "k_norm"})
     for (const char *each : {"", ".{e}"}) // of each head
       roles.insert(std::string("layer.{i}.") + norm + each);
@@ -319,12 +329,17 @@ void DescriptorParser::route(const Json &value, const std::string &where,
 
 void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   if (!checkObject(value, "block",
-                   {"rotaryLayout", "rotaryLayers", "noRopeInterval",
-                    "learnedPositions", "norm", "norms", "parallel", "qkNorm",
-                    "mlp", "slidingWindow", "windowPattern", "kvHeads",
-                    "ffnMultiple", "embeddingScale", "attentionScale",
-                    "activation", "biases"}))
+                   {"rotaryLayout",     "rotaryLayers",   "noRopeInterval",
+                    "learnedPositions", "norm",           "norms",
+                    "parallel",         "qkNorm",         "mlp",
+                    "slidingWindow",    "windowPattern",  "kvHeads",
+                    "ffnMultiple",      "embeddingScale", "attentionScale",
+                    "activation",       "biases",         "encoder",
+                    "tokenTypes",       "embeddingNorm"}))
     return;
+  block.encoder = boolean(value, "encoder", "block");
+  block.tokenTypes = boolean(value, "tokenTypes", "block");
+  block.embeddingNorm = boolean(value, "embeddingNorm", "block");
   std::string layout = text(value, "rotaryLayout", "block");
   if (layout != "half" && layout != "interleaved" && layout != "none")
     fail("block.rotaryLayout: expected \"half\", \"interleaved\" or \"none\"");
@@ -357,7 +372,8 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   block.parallel = boolean(value, "parallel", "block");
   if (block.parallel &&
       (!block.norms.count("attn") || block.norms.count("attn_post") ||
-       block.norms.count("ffn_post")))
+       block.norms.count("ffn_post") || block.norms.count("attn_sum") ||
+       block.norms.count("ffn_sum")))
     fail("block.norms: a parallel block has \"attn\", or \"attn\" and \"ffn\"");
   block.qkNorm = static_cast<QkNorm>(
       choice(value, "qkNorm", "block", {"none", "head", "ownHead", "row"}));
@@ -373,6 +389,10 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
                  : window == "pattern" ? WindowRule::Pattern
                                        : WindowRule::EveryLayer;
   block.windowPattern = count(value, "windowPattern", "block");
+  if (block.encoder && (block.parallel || block.experts ||
+                        block.window != WindowRule::EveryLayer))
+    fail("block.encoder: parallel halves, experts and windows by layer are "
+         "not read in one that looks both ways");
   block.kvHeads = count(value, "kvHeads", "block");
   block.ffnMultiple = count(value, "ffnMultiple", "block");
   block.scalesEmbedding =
@@ -406,10 +426,19 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
 // The roles that a block of this kind needs.
 std::vector<std::string> neededRoles(const BlockDescriptor &block,
                                      const RouteDescriptor &route) {
-  std::vector<std::string> needed = {"embed", "final_norm", "lm_head"};
+  std::vector<std::string> needed = {"embed"};
+  if (!block.encoder)
+    needed.insert(needed.end(), {"final_norm", "lm_head"});
+  if (block.tokenTypes)
+    needed.push_back("token_types");
+  if (block.embeddingNorm) {
+    needed.push_back("embed_norm");
+    if (block.normBias)
+      needed.push_back("embed_norm.bias");
+  }
   if (block.learnedPositions)
     needed.push_back("positions");
-  if (block.normBias)
+  if (block.normBias && !block.encoder)
     needed.push_back("final_norm.bias");
   for (const std::string &name : block.norms) {
     needed.push_back("layer.{i}." + name + "_norm");
@@ -476,6 +505,8 @@ void checkRoute(DescriptorParser &parser, const RouteDescriptor &route,
         route.block.experts && bias != route.block.biases.end() &&
         bias->second != BiasRule::Never)
       parser.fail(where + ": experts have no biases");
+  if (route.block.tokenTypes && !fed.count("tokenTypeCount"))
+    parser.fail(where + ": no key feeds the field \"tokenTypeCount\"");
   for (const char *field : {"expertCount", "expertsPerToken"})
     if (route.block.experts && !fed.count(field))
       parser.fail(where + ": no key feeds the field " + quoteName(field));

@@ -66,6 +66,9 @@ struct BlockDescriptor {
   bool interleavedRotary = false;
   RotaryLayers rotaryLayers = RotaryLayers::All;
   bool learnedPositions = false;
+  bool encoder = false; // looks both ways and gives vectors, not logits
+  bool tokenTypes = false;
+  bool embeddingNorm = false;
   NormKind norm = NormKind::Rms;
   bool normBias = false;
   double normOffset = 0.0;

@@ -47,6 +47,7 @@ void fillModel(ModuleOp module, CheckReport &report) {
   };
   report.name = info.getAs<StringAttr>("name").str();
   report.family = info.getAs<StringAttr>("family").str();
+  report.embedding = embeddingText(module);
   report.parameters = number("parameters");
   report.context = number("context");
   report.sourceBytes = number("source_bytes");
@@ -151,6 +152,8 @@ std::string checkTable(const CheckReport &report) {
                 double(report.parameters) / 1e6);
   row("will compile", "yes");
   row("model", printable(report.name + " (" + report.family + ")"));
+  if (!report.embedding.empty())
+    row("gives", report.embedding);
   row("parameters", number);
   row("target", report.target + " (" + levels + ")");
   text += "encodings\n";
@@ -202,6 +205,7 @@ std::string checkJson(const CheckReport &report) {
                            {"tensors", one.tensors}});
   json["name"] = report.name;
   json["family"] = report.family;
+  json["gives"] = report.embedding.empty() ? "logits" : report.embedding;
   json["parameters"] = report.parameters;
   json["context"] = report.context;
   json["targets"] =

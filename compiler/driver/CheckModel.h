@@ -20,6 +20,7 @@ struct CheckReport {
 
   // What follows is filled where the model compiles.
   std::string name, family;
+  std::string embedding; // what an encoder gives; empty: it generates
   std::uint64_t parameters = 0, context = 0, sourceBytes = 0;
   std::string target;
   std::vector<std::string> levels;

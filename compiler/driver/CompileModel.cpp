@@ -110,6 +110,7 @@ private:
     import.descriptorPaths = request.descriptorPaths;
     INGOT_ASSIGN_OR_RETURN(ModelSpec spec,
                            importModel(request.modelPath, import));
+    INGOT_RETURN_IF_ERROR(applyPooling(spec));
     ExitMaps maps;
     if (request.options.exitMaps) {
       INGOT_ASSIGN_OR_RETURN(
@@ -134,6 +135,18 @@ private:
     return Status::ok();
   }
 
+  // The option wins over what the model's files say.
+  Status applyPooling(ModelSpec &spec) {
+    if (!request.options.pooling)
+      return Status::ok();
+    if (!spec.embedding)
+      return Status::invalid("pooling: " + request.modelPath +
+                             " is not an encoder; it generates");
+    INGOT_ASSIGN_OR_RETURN(spec.embedding,
+                           parsePooling(*request.options.pooling));
+    return Status::ok();
+  }
+
   Status loadStage() {
     std::error_code error;
     if (!std::filesystem::is_regular_file(request.modelPath, error))
@@ -144,9 +157,9 @@ private:
     ModuleOp module = *result.module;
     const CompileOptions &options = request.options;
     if (options.kv || options.context || options.name || options.lora ||
-        options.exitMaps || !request.descriptorPaths.empty())
+        options.exitMaps || options.pooling || !request.descriptorPaths.empty())
       return Status::invalid(
-          "kv, context, name, lora, exit maps and descriptors "
+          "kv, context, name, lora, exit maps, pooling and descriptors "
           "are fixed at import; " +
           request.modelPath + " has been imported");
     bool hasProgram = !module.getOps<lm::ProgramOp>().empty();

@@ -100,6 +100,8 @@ Status readKey(const std::string &key, const Json &value,
     return readString(key, value, options.name);
   if (key == "target")
     return readString(key, value, options.target);
+  if (key == "pooling")
+    return readString(key, value, options.pooling);
   if (key == "levels")
     return readStrings(key, value, options.levels);
   if (key == "skip")
@@ -117,7 +119,7 @@ Status readKey(const std::string &key, const Json &value,
   return Status::invalid("unknown key \"" + key +
                          "\" (quantize, calibrate, calibration_tokens, table, "
                          "kv, context, name, target, levels, "
-                         "skip, lora, exits, exit_maps, pipelines)");
+                         "skip, lora, exits, exit_maps, pooling, pipelines)");
 }
 
 // A name is printed: one line of text.
@@ -133,6 +135,24 @@ Status checkName(const std::string &name) {
 }
 
 } // namespace
+
+Result<EmbeddingSpec> parsePooling(const std::string &text) {
+  EmbeddingSpec spec;
+  std::string name = text;
+  if (std::size_t colon = name.find(':'); colon != std::string::npos) {
+    spec.normalized = name.substr(colon) != ":raw";
+    if (!spec.normalized)
+      name.resize(colon);
+  }
+  for (Pooling pooling : {Pooling::Mean, Pooling::Cls, Pooling::Last})
+    if (name == poolingName(pooling)) {
+      spec.pooling = pooling;
+      return spec;
+    }
+  return Status::invalid("pooling \"" + text +
+                         "\": expected mean, cls or last, with or without "
+                         ":raw");
+}
 
 Result<LoraRequest> parseLora(const std::string &text) {
   LoraRequest request;
@@ -187,6 +207,7 @@ std::string recipeText(const CompileOptions &options) {
   add("context", options.context);
   add("name", options.name);
   add("target", options.target);
+  add("pooling", options.pooling);
   add("levels", options.levels);
   add("skip", options.skip);
   add("lora", options.lora);
@@ -220,6 +241,8 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
       *options.kv != "int8")
     return Status::invalid("kv \"" + *options.kv +
                            "\": expected f16, f32 or int8");
+  if (options.pooling)
+    INGOT_RETURN_IF_ERROR(parsePooling(*options.pooling).status());
   if (options.context && *options.context <= 0)
     return Status::invalid("context " + std::to_string(*options.context) +
                            ": expected a positive number");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "compiler/frontend/ImportOptions.h"
+#include "compiler/frontend/ModelSpec.h"
 #include "compiler/pipeline/Phases.h"
 #include "runtime/support/Status.h"
 
@@ -29,6 +30,7 @@ struct CompileOptions {
   std::optional<std::int64_t> context; // longest sequence
   std::optional<std::string> name;     // of the model, for people
   std::optional<std::string> target;   // cpu
+  std::optional<std::string> pooling;  // mean, cls, last; with :raw
   std::optional<std::vector<std::string>> levels;
   std::optional<std::vector<std::string>> skip; // weights to leave as they are
   std::optional<std::vector<std::string>> lora; // FOLDER[:scale], in order
@@ -53,6 +55,9 @@ std::string phaseText(Phase phase, const PhaseOptions &phaseOptions,
                       const CompileOptions &options);
 std::string wholePipelineText(const PhaseOptions &phaseOptions,
                               const CompileOptions &options);
+
+// "mean", "cls" or "last", of length 1, or with ":raw" as long as it is.
+Result<EmbeddingSpec> parsePooling(const std::string &text);
 
 // "FOLDER" or "FOLDER:0.5".
 Result<LoraRequest> parseLora(const std::string &text);

@@ -131,6 +131,20 @@ std::string kvElementsOf(ModuleOp module) {
   return elements;
 }
 
+std::string embeddingText(ModuleOp module) {
+  auto info = module->getAttrOfType<DictionaryAttr>(
+      plan::PlanDialect::getModelAttrName());
+  auto embedding = info.getAs<DictionaryAttr>("embedding");
+  if (!embedding)
+    return {};
+  return "vectors of " +
+         std::to_string(info.getAs<IntegerAttr>("hidden").getInt()) +
+         " numbers, " + embedding.getAs<StringAttr>("pooling").str() +
+         " pooling, " +
+         (embedding.getAs<BoolAttr>("normalized").getValue() ? "of length 1"
+                                                             : "of any length");
+}
+
 std::string kvText(const std::string &elements) {
   if (elements.find("i8") == std::string::npos)
     return elements;
@@ -150,6 +164,8 @@ std::string summaryTable(CompiledModel &compiled,
   };
   text += outputPath + "\n";
   row("model", printable(facts.name + " (" + facts.family + ")"));
+  if (std::string gives = embeddingText(*compiled.module); !gives.empty())
+    row("gives", gives);
   row("layers", std::to_string(facts.layers));
   row("parameters", format("%.1f M", double(facts.parameters) / 1e6));
   row("source", bytesText(facts.sourceBytes));
@@ -208,9 +224,11 @@ std::string summaryJson(CompiledModel &compiled,
   Json seconds = Json::object();
   for (const auto &[step, time] : compiled.seconds)
     seconds[step] = time;
+  const std::string gives = embeddingText(*compiled.module);
   Json summary = {{"output", outputPath},
                   {"name", facts.name},
                   {"family", facts.family},
+                  {"gives", gives.empty() ? "logits" : gives},
                   {"layers", facts.layers},
                   {"parameters", facts.parameters},
                   {"context", facts.context},

@@ -17,6 +17,10 @@ std::string conversionsText(const std::vector<package::Conversion> &conversions,
 std::string kvElementsOf(mlir::ModuleOp module);
 std::string kvText(const std::string &elements);
 
+// "vectors of 384 numbers, mean pooling, of length 1"; of a model that generates
+// empty.
+std::string embeddingText(mlir::ModuleOp module);
+
 // Ends with a line break.
 std::string summaryTable(CompiledModel &compiled,
                          const std::string &outputPath);

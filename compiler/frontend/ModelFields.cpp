@@ -74,6 +74,8 @@ void readWindows(SpecFields &fields, const BlockDescriptor &block,
   }
   for (std::size_t i = 0; i < slides.size(); ++i)
     spec.layers[i].slidingWindow = slides[i] ? window : 0;
+  if (block.encoder && window != 0)
+    fields.fault("slidingWindow", "windows that look both ways are not read");
 }
 
 // The layers that do not rotate lose their rotary embedding.
@@ -231,6 +233,21 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
   spec.normBias = block.normBias;
   spec.normOffset = block.normOffset;
   spec.learnedPositions = block.learnedPositions;
+  spec.tokenTypes = block.tokenTypes;
+  spec.embeddingNorm = block.embeddingNorm;
+  if (block.encoder)
+    spec.embedding.emplace();
+  // The rows of a table of positions begin behind that of padding.
+  if (auto pad = fields.integer("positionPadId", 0, maxInt - 1)) {
+    spec.firstPosition = *pad + 1;
+    if (context && spec.contextLength <= spec.firstPosition) {
+      fields.fault("contextLength", "expected more than the " +
+                                        std::to_string(spec.firstPosition) +
+                                        " positions before the first");
+      return false;
+    }
+    spec.contextLength -= spec.firstPosition;
+  }
   spec.embeddingScale =
       fields.number("embeddingScale", -1e9, 1e9)
           .value_or(block.scalesEmbedding
@@ -298,6 +315,9 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
     layer.attnPostNorm = block.norms.count("attn_post") > 0;
     layer.ffnNorm = block.norms.count("ffn") > 0;
     layer.ffnPostNorm = block.norms.count("ffn_post") > 0;
+    layer.attnSumNorm = block.norms.count("attn_sum") > 0;
+    layer.ffnSumNorm = block.norms.count("ffn_sum") > 0;
+    layer.bidirectional = block.encoder;
     layer.parallel = block.parallel;
     if (!readHeads(fields, layer, *hidden, headDim, i))
       return false;

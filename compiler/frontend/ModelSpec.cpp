@@ -2,6 +2,18 @@
 
 namespace ingot {
 
+const char *poolingName(Pooling pooling) {
+  switch (pooling) {
+  case Pooling::Mean:
+    return "mean";
+  case Pooling::Cls:
+    return "cls";
+  case Pooling::Last:
+    return "last";
+  }
+  return "unknown";
+}
+
 const char *activationName(Activation activation) {
   switch (activation) {
   case Activation::Silu:

@@ -120,6 +120,16 @@ struct LayerBiases {
   bool operator==(const LayerBiases &) const = default;
 };
 
+// How the rows of a text become its vector, and whether that has length 1.
+enum class Pooling { Mean, Cls, Last };
+struct EmbeddingSpec {
+  Pooling pooling = Pooling::Mean;
+  bool normalized = true;
+
+  bool operator==(const EmbeddingSpec &) const = default;
+};
+const char *poolingName(Pooling pooling);
+
 // Layers need not be alike: every size belongs to its layer.
 struct LayerSpec {
   std::int64_t heads = 0;
@@ -135,11 +145,14 @@ struct LayerSpec {
   double softCap = 0.0; // of the scores; 0 = none
   // x + attention(attnNorm(x)), then the same of the feed-forward; a post norm
   // is of what is added. Parallel: x + attention(..) + feed-forward(..), the
-  // latter of ffnNorm(x), or of attnNorm(x) where there is no ffnNorm.
+  // latter of ffnNorm(x), or of attnNorm(x) where there is no ffnNorm. A sum norm
+  // is of the stream, once that has been added.
   bool attnNorm = true, attnPostNorm = false;
   bool ffnNorm = true, ffnPostNorm = false;
+  bool attnSumNorm = false, ffnSumNorm = false;
   bool parallel = false;
-  bool gated = true; // act(gate) * up; else act(up)
+  bool bidirectional = false; // each position sees the whole text
+  bool gated = true;          // act(gate) * up; else act(up)
   // 0: one feed-forward. Else so many, of which the router takes the best for
   // each token; their sum is weighted by probabilities, of all experts or
   // (normalised) of those.
@@ -184,12 +197,14 @@ struct TokenizerLocation {
 
 // Parameters are keyed by role:
 //   embed  final_norm  lm_head (absent when tiedHead)
-//   positions (learned ones)
+//   positions (learned ones)  token_types (the vector of type 0)  embed_norm
 //   layer.{i}.attn_norm .attn_post_norm .q .k .v .o .q_norm .k_norm
 //   layer.{i}.ffn_norm .ffn_post_norm .gate .up .down
+//   layer.{i}.attn_sum_norm .ffn_sum_norm
 // with experts, in the place of the last three:
 //   layer.{i}.router  layer.{i}.expert.{e}.gate .up .down
-// and biases as layer.{i}.q.bias, final_norm.bias and so on.
+// and biases as layer.{i}.q.bias, final_norm.bias and so on. An encoder has
+// neither final_norm nor lm_head.
 struct ModelSpec {
   std::string family;       // the descriptor that read it
   std::string architecture; // as the input spells it
@@ -202,6 +217,10 @@ struct ModelSpec {
   double normOffset = 0.0;       // added to the weights of an RMS norm
   double normEps = 0.0;
   bool learnedPositions = false;
+  std::int64_t firstPosition = 0; // row of the table that position 0 has
+  bool tokenTypes = false;        // of which every token has the first
+  bool embeddingNorm = false;
+  std::optional<EmbeddingSpec> embedding; // of an encoder
   double embeddingScale = 1.0;
   double logitScale = 1.0;
   double logitSoftcap = 0.0; // 0 = none

@@ -75,6 +75,8 @@ private:
                   std::int64_t rows, std::int64_t columns);
   void bindProjections(std::int64_t index);
   void bindHead();
+  void bindPositions();
+  void bindTokenTypes();
   void bindLayer(std::int64_t index);
   void setBiasesByPresence(std::int64_t index);
   bool readFactors(const FileTensor &tensor, std::vector<float> &factors);
@@ -294,6 +296,53 @@ void TensorBinder::bindHead() {
   add("lm_head", 0, {spec_.vocabSize, spec_.hiddenSize});
 }
 
+// The table of learned positions, from the row of position 0 on.
+void TensorBinder::bindPositions() {
+  const std::int64_t first = spec_.firstPosition, count = spec_.contextLength;
+  if (first == 0)
+    return add("positions", 0, {count, spec_.hiddenSize});
+  const FileTensor *tensor = take("positions", 0);
+  if (!tensor) {
+    problems_.add("missing tensors", quoteName(nameOf("positions", 0)));
+    return;
+  }
+  if (!check(*tensor,
+             {std::uint64_t(first + count), std::uint64_t(spec_.hiddenSize)}))
+    return;
+  TensorSource source = sourceOf(*tensor);
+  source.shape = {count, spec_.hiddenSize};
+  source.storedRows = first + count;
+  source.first = first;
+  source.run = source.stride = count;
+  spec_.parameters["positions"] = std::move(source);
+}
+
+// Texts are of type 0: its row is added to every token.
+void TensorBinder::bindTokenTypes() {
+  fields_.require("tokenTypeCount");
+  auto count = fields_.integer("tokenTypeCount", 1, 1 << 16);
+  const FileTensor *tensor = take("token_types", 0);
+  if (!tensor) {
+    problems_.add("missing tensors", quoteName(nameOf("token_types", 0)));
+    return;
+  }
+  if (!count ||
+      !check(*tensor, {std::uint64_t(*count), std::uint64_t(spec_.hiddenSize)}))
+    return;
+  if (weightBlockElements(*tensor->dtype) != 1 ||
+      *tensor->dtype == WeightDtype::Codes) {
+    problems_.add("unsupported dtypes", "unsupported dtype " +
+                                            tensor->dtypeName + " in tensor " +
+                                            quoteName(tensor->name));
+    return;
+  }
+  TensorSource source = sourceOf(*tensor);
+  source.shape = {spec_.hiddenSize};
+  source.sizeBytes =
+      std::uint64_t(spec_.hiddenSize) * weightBlockBytes(*tensor->dtype);
+  spec_.parameters["token_types"] = std::move(source);
+}
+
 void TensorBinder::setBiasesByPresence(std::int64_t index) {
   LayerBiases &biases = spec_.layers[static_cast<std::size_t>(index)].biases;
   for (auto [name, flag] :
@@ -322,7 +371,9 @@ void TensorBinder::bindLayer(std::int64_t index) {
   for (auto [present, role] : {std::pair(layer.attnNorm, "attn"),
                                std::pair(layer.attnPostNorm, "attn_post"),
                                std::pair(layer.ffnNorm, "ffn"),
-                               std::pair(layer.ffnPostNorm, "ffn_post")})
+                               std::pair(layer.ffnPostNorm, "ffn_post"),
+                               std::pair(layer.attnSumNorm, "attn_sum"),
+                               std::pair(layer.ffnSumNorm, "ffn_sum")})
     if (present)
       addNorm(std::string("layer.{i}.") + role + "_norm", index);
   bindProjections(index);
@@ -522,8 +573,7 @@ void TensorBinder::bindRotary() {
 }
 
 void TensorBinder::bindLeftovers() {
-  std::size_t ignored = 0;
-  std::string why;
+  std::map<std::string, std::size_t> ignored; // by reason
   for (const auto &[name, tensor] : unused_) {
     auto rule = std::find_if(
         route_.ignoredTensors.begin(), route_.ignoredTensors.end(),
@@ -535,20 +585,25 @@ void TensorBinder::bindLeftovers() {
                     quoteName(name) + " " + shapeText(tensor->shape));
       continue;
     }
-    ++ignored;
-    why = rule->why;
+    ++ignored[rule->why];
   }
-  if (ignored > 0)
-    spec_.notes.push_back(std::to_string(ignored) +
+  for (const auto &[why, count] : ignored)
+    spec_.notes.push_back(std::to_string(count) +
                           " tensors are left out by rule (" + why + ")");
 }
 
 void TensorBinder::bind() {
-  bindHead();
+  if (!spec_.embedding)
+    bindHead();
   add("embed", 0, {spec_.vocabSize, spec_.hiddenSize});
-  addNorm("final_norm", 0);
+  if (!spec_.embedding)
+    addNorm("final_norm", 0);
   if (spec_.learnedPositions)
-    add("positions", 0, {spec_.contextLength, spec_.hiddenSize});
+    bindPositions();
+  if (spec_.tokenTypes)
+    bindTokenTypes();
+  if (spec_.embeddingNorm)
+    addNorm("embed_norm", 0);
   for (std::int64_t i = 0; i < std::int64_t(spec_.layers.size()); ++i)
     bindLayer(i);
   bindRotary();

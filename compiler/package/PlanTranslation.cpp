@@ -92,6 +92,11 @@ private:
       model->default_min_p = real(sampling, "min_p");
     if (sampling.contains("repetition_penalty"))
       model->default_repetition_penalty = real(sampling, "repetition_penalty");
+    if (auto embedding = info.getAs<DictionaryAttr>("embedding")) {
+      model->embedding = std::make_unique<fbs::EmbeddingInfoT>();
+      model->embedding->pooling = poolKind(text(embedding, "pooling"));
+      model->embedding->normalized = flag(embedding, "normalized");
+    }
     for (auto layer :
          info.getAs<ArrayAttr>("layers").getAsRange<DictionaryAttr>())
       model->layers.push_back(layerInfo(layer));
@@ -101,6 +106,13 @@ private:
              << "plan.model: " << tooLarge << " is out of range";
     plan.model = std::move(model);
     return success();
+  }
+
+  // The verifiers know no other name.
+  static fbs::PoolKind poolKind(StringRef name) {
+    return name == "cls"    ? fbs::PoolKind::cls
+           : name == "last" ? fbs::PoolKind::last
+                            : fbs::PoolKind::mean;
   }
 
   std::unique_ptr<fbs::LayerInfoT> layerInfo(DictionaryAttr info) {
@@ -378,7 +390,7 @@ private:
                 plan::RopeCacheWriteOp, plan::AttentionOp, plan::GatherRowsOp,
                 plan::LayerNormOp, plan::ActivateOp, plan::AddOp, plan::CapOp,
                 plan::RouteOp, plan::OrderSlotsOp, plan::DispatchOp,
-                plan::ExpertLinearOp, plan::CombineOp>(
+                plan::ExpertLinearOp, plan::CombineOp, plan::PoolOp>(
               [&](auto typed) { launch->params.Set(params(typed)); });
       segment->launches.push_back(std::move(launch));
     }
@@ -402,6 +414,7 @@ private:
     params.output = buffer(op.getOutputAttr());
     params.scale = op.getScale().convertToFloat();
     params.by_position = op.getByPosition();
+    params.bias = weight(op.getBiasAttr());
     return params;
   }
 
@@ -601,6 +614,17 @@ private:
     params.window = op.getWindow();
     params.scale = op.getScale().convertToFloat();
     params.soft_cap = op.getSoftCap().convertToFloat();
+    params.bidirectional = op.getBidirectional();
+    return params;
+  }
+
+  fbs::PoolT params(plan::PoolOp op) {
+    fbs::PoolT params;
+    params.input = buffer(op.getInputAttr());
+    params.output = buffer(op.getOutputAttr());
+    params.width = op.getWidth();
+    params.kind = poolKind(op.getKind());
+    params.normalize = op.getNormalize();
     return params;
   }
 

@@ -75,7 +75,8 @@ private:
                          static_cast<std::int64_t>(op.getHeadDim()),
                          static_cast<std::int64_t>(op.getWindow()),
                          op.getScale().convertToFloat(),
-                         op.getSoftCap().convertToFloat()};
+                         op.getSoftCap().convertToFloat(),
+                         op.getBidirectional()};
     return attendRows(value(op.getQuery()), cache.keys, cache.values, shape);
   }
 
@@ -88,6 +89,7 @@ private:
                 std::int64_t headDim, std::int64_t rotaryDim,
                 bool interleaved) const;
   LmRows gate(lm::GateOp op) const;
+  LmRows pool(lm::PoolOp op) const;
   LmRows concat(lm::ConcatOp op) const;
   LmRows columns(const LmRows &from, std::int64_t first,
                  std::int64_t count) const;
@@ -113,6 +115,12 @@ LmRows Run::embed(lm::EmbedOp op) const {
   for (std::size_t t = 0; t < tokens_.size(); ++t)
     for (std::int64_t k = 0; k < table.columns; ++k)
       result.row(t)[k] = table.values[ids[t] * table.columns + k] * scale;
+  if (op.getBias()) {
+    const LoadedWeight &bias = weight(*op.getBias());
+    for (std::size_t t = 0; t < tokens_.size(); ++t)
+      for (std::int64_t k = 0; k < table.columns; ++k)
+        result.row(t)[k] = result.row(t)[k] + bias.values[k];
+  }
   return result;
 }
 
@@ -160,6 +168,27 @@ LmRows Run::gate(lm::GateOp op) const {
       result.row(t)[f] =
           activate(op.getActivation(), both.row(t)[f]) * both.row(t)[width + f];
   return quantizedAs(std::move(result), op.getType());
+}
+
+// Every chosen row is of the one sequence.
+LmRows Run::pool(lm::PoolOp op) const {
+  const LmRows &from = value(op.getInput());
+  LmRows result = LmRows::zeros(rows_.size(), from.columns);
+  for (std::int64_t r = 0; r < result.rows; ++r) {
+    float *to = result.row(r);
+    bool isMean = op.getKind() == lm::PoolKind::Mean;
+    bool isLast = op.getKind() == lm::PoolKind::Last;
+    std::copy_n(from.row(isLast ? from.rows - 1 : 0), from.columns, to);
+    if (isMean)
+      for (std::int64_t k = 0; k < from.columns; ++k) {
+        for (std::int64_t t = 1; t < from.rows; ++t)
+          to[k] = to[k] + from.row(t)[k];
+        to[k] = to[k] / static_cast<float>(from.rows);
+      }
+    if (op.getNormalize())
+      reference::normalizeLength(to, static_cast<std::int32_t>(from.columns));
+  }
+  return result;
 }
 
 LmRows Run::columns(const LmRows &from, std::int64_t first,
@@ -321,6 +350,7 @@ Status Run::execute(Operation &op) {
           std::copy_n(from.row(rows_[r]), from.columns, selected.row(r));
         set(std::move(selected));
       })
+      .Case([&](lm::PoolOp poolOp) { set(pool(poolOp)); })
       .Case([&](lm::QuantizeOp quantize) {
         set(quantizeRows(value(quantize.getInput()),
                          quantize.getType().getGroup(),
@@ -363,9 +393,17 @@ Result<std::vector<float>> LmExecutor::run(std::span<const std::int32_t> tokens,
   lm::ProgramOp program = program_;
   for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
     for (std::int32_t token : tokens)
-      if (token < 0 || token >= weights_.at(embed.getTable().str()).rows)
+      if (embed.getTokens() == program.getTokens() &&
+          (token < 0 || token >= weights_.at(embed.getTable().str()).rows))
         return Status::invalid("token id " + std::to_string(token) +
                                " is outside the embedding");
+  for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
+    if (std::int64_t table = weights_.at(embed.getTable().str()).rows;
+        embed.getTokens() == program.getPositions() &&
+        static_cast<std::int64_t>(tokens.size()) > table)
+      return Status::invalid(std::to_string(tokens.size()) +
+                             " tokens, and positions for " +
+                             std::to_string(table));
   for (std::int64_t row : rows)
     if (row < 0 || row >= static_cast<std::int64_t>(tokens.size()))
       return Status::invalid("row " + std::to_string(row) + " of " +

@@ -247,9 +247,10 @@ float activate(lm::ActivationKind kind, float x) {
   llvm_unreachable("all activations are handled");
 }
 
-// One query over the positions that it sees, block by block.
+// One query over the positions [.., last] that it sees, block by block.
 static void attendOne(const float *query, std::int64_t position,
-                      std::int64_t kvHead, const std::vector<float> &keys,
+                      std::int64_t last, std::int64_t kvHead,
+                      const std::vector<float> &keys,
                       const std::vector<float> &values,
                       const AttentionShape &shape, float *out) {
   constexpr std::int64_t block = abi::kBlockTokens;
@@ -260,13 +261,13 @@ static void attendOne(const float *query, std::int64_t position,
   std::vector<float> total(shape.headDim), v(shape.headDim);
   float maximum = 0, sum = 0;
   bool merged = false;
-  for (std::int64_t b = first / block; b <= position / block; ++b) {
+  for (std::int64_t b = first / block; b <= last / block; ++b) {
     float p[block];
     float m = -std::numeric_limits<float>::infinity();
     for (std::int64_t j = 0; j < block; ++j) {
       std::int64_t at = b * block + j;
       p[j] = -std::numeric_limits<float>::infinity();
-      if (at < first || at > position)
+      if (at < first || at > last)
         continue;
       float score = 0;
       for (std::int64_t d = 0; d < shape.headDim; ++d)
@@ -282,7 +283,7 @@ static void attendOne(const float *query, std::int64_t position,
     for (std::int64_t d = 0; d < shape.headDim; ++d) {
       v[d] = 0;
       for (std::int64_t j = 0; j < block; ++j)
-        if (b * block + j <= position)
+        if (b * block + j <= last)
           v[d] = std::fma(
               p[j],
               values[(b * block + j) * stride + kvHead * shape.headDim + d],
@@ -318,8 +319,9 @@ LmRows attendRows(const LmRows &query, const std::vector<float> &keys,
   std::int64_t perKey = shape.heads / shape.kvHeads;
   for (std::int64_t t = 0; t < query.rows; ++t)
     for (std::int64_t h = 0; h < shape.heads; ++h)
-      attendOne(query.row(t) + h * shape.headDim, t, h / perKey, keys, values,
-                shape, result.row(t) + h * shape.headDim);
+      attendOne(query.row(t) + h * shape.headDim, t,
+                shape.bidirectional ? query.rows - 1 : t, h / perKey, keys,
+                values, shape, result.row(t) + h * shape.headDim);
   return result;
 }
 

@@ -53,6 +53,7 @@ float activate(lm::ActivationKind kind, float x);
 struct AttentionShape {
   std::int64_t heads, kvHeads, headDim, window;
   float scale, softCap;
+  bool bidirectional;
 };
 // `keys` and `values` are [positions, kvHeads * headDim]; row t of `query` is
 // position t.

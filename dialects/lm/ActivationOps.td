@@ -13,22 +13,25 @@ class Lm_SymbolUserOp<string mnemonic, list<Trait> traits = []>
 def Lm_EmbedOp : Lm_SymbolUserOp<"embed", [Pure]> {
   let summary = "A row of a table for each token.";
   let description = [{
-    `result[t, :] = table[tokens[t], :] * scale`. An id outside the table is the
-    caller's mistake and never reaches a program. With the program's positions
-    as `tokens` it is a table of learned positions.
+    `result[t, :] = table[tokens[t], :] * scale`, then `+ bias` where there is one.
+    An id outside the table is the caller's mistake and never reaches a program.
+    With the program's positions as `tokens` it is a table of learned positions.
 
     - embed_c1: the table is a matrix with as many columns as the result.
+    - embed_c2: `bias` is an f32 vector of as many elements as the result has columns.
 
     Example:
     ```mlir
     %0 = lm.embed %tokens, @embed : tensor<?x64xf32>
+    %1 = lm.embed %tokens, @embed bias @norm : tensor<?x64xf32>
     ```
   }];
   let arguments = (ins Lm_TokenRow:$tokens, FlatSymbolRefAttr:$table,
-                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = [{
-    $tokens `,` $table attr-dict `:` type($result)
+    $tokens `,` $table (`bias` $bias^)? attr-dict `:` type($result)
   }];
 }
 
@@ -221,20 +224,23 @@ def Lm_RotaryOp : Lm_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> {
 
 def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWrite]>,
     AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>]> {
-  let summary = "Writes keys and values into the state, then attends causally over it.";
+  let summary = "Writes keys and values into the state, then attends over it.";
   let description = [{
     Key and value rows are stored, rounded to the state's dtype, at each token's
     position in layer `state_layer`. Query head h of the position i then attends
     to key head `h / (heads / kv_heads)` of the positions j <= i of its sequence
     and, where `window` > 0, i - j < window. Scores are multiplied by `scale` and,
-    where `soft_cap` > 0, become `soft_cap * tanh(score / soft_cap)`.
+    where `soft_cap` > 0, become `soft_cap * tanh(score / soft_cap)`. A
+    `bidirectional` one attends to all positions of the sequence, which the step
+    then holds as a whole.
 
     - attention_c1: `heads * head_dim` is the query's columns, `kv_heads * head_dim`
       those of key and value.
     - attention_c2: `kv_heads` divides `heads`.
     - attention_c3: `state` is an `lm.state` of that `kv_heads` and `head_dim` that has
       the layer `state_layer`, and whose window, where it has one, is at least `window` > 0.
-    - attention_c4: `window` and `soft_cap` are not negative.
+    - attention_c4: `window` and `soft_cap` are not negative, and `window` is 0 where
+      `bidirectional`.
 
     Example:
     ```mlir
@@ -248,7 +254,8 @@ def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWr
                        I64Attr:$state_layer, I64Attr:$heads, I64Attr:$kv_heads,
                        I64Attr:$head_dim, F32Attr:$scale,
                        DefaultValuedAttr<I64Attr, "0">:$window,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap,
+                       UnitAttr:$bidirectional);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `state` $state `[` $state_layer `]` attr-dict
@@ -497,6 +504,28 @@ def Lm_SelectRowsOp : Lm_Op<"select_rows", [Pure, SameOperandsAndResultType]> {
   let arguments = (ins Lm_Activation:$input);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def Lm_PoolOp : Lm_Op<"pool", [Pure, SameOperandsAndResultType]> {
+  let summary = "One row of each sequence that wants a result.";
+  let description = [{
+    Which sequences those are is the step's context, as with `lm.select_rows`: for
+    each row that wants a result, the rows of its sequence become one. `mean` is
+    their sum, in order, divided by their number; `cls` is the first, `last` the last.
+    With `normalize` it is then divided by its Euclidean length. A step holds the
+    whole sequence. All ops that follow from the result work on these rows only.
+
+    - pool_c1: the input does not itself follow from selected rows.
+
+    Example:
+    ```mlir
+    %0 = lm.pool mean %x {normalize} : tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Lm_PoolKindAttr:$kind, Lm_Activation:$input,
+                       UnitAttr:$normalize);
+  let results = (outs Lm_Activation:$result);
+  let assemblyFormat = "`` $kind $input attr-dict `:` type($result)";
 }
 
 def Lm_QuantizeOp : Lm_Op<"quantize", [Pure]> {

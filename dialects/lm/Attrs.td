@@ -49,6 +49,15 @@ def Lm_NormKindAttr : EnumAttr<Lm_Dialect, Lm_NormKindEnum, "norm_kind"> {
   let summary = "Whether a norm of heads divides by the root mean square (rms) or by the deviation (layer).";
 }
 
+// Changing the codes changes PoolKind in runtime/plan/plan.fbs.
+def Lm_PoolKindEnum : Lm_Enum<"PoolKind", "way to one row of a sequence", [
+    I32EnumAttrCase<"Mean", 0, "mean">, I32EnumAttrCase<"Cls", 1, "cls">,
+    I32EnumAttrCase<"Last", 2, "last">]>;
+
+def Lm_PoolKindAttr : EnumAttr<Lm_Dialect, Lm_PoolKindEnum, "pool_kind"> {
+  let summary = "How the rows of a sequence become one: their mean, the first (cls) or the last.";
+}
+
 // Changing the codes changes RopeScaling in runtime/plan/plan.fbs.
 def Lm_RopeScalingEnum : Lm_Enum<"RopeScaling", "choice of rotary frequencies", [
     I32EnumAttrCase<"Fixed", 0, "fixed">, I32EnumAttrCase<"Dynamic", 1, "dynamic">,

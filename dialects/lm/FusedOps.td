@@ -58,7 +58,7 @@ def Lm_RopeCacheWriteOp : Lm_SymbolUserOp<"rope_cache_write",
 
 def Lm_CachedAttentionOp : Lm_SymbolUserOp<"cached_attention",
     [MemoryEffects<[MemRead]>]> {
-  let summary = "Attends causally over keys and values that are already in the state.";
+  let summary = "Attends over keys and values that are already in the state.";
   let description = [{
     As `lm.attention`, after the writes that gave `cache`. A quantised result is
     that of `lm.quantize` of the float32 one.
@@ -68,7 +68,8 @@ def Lm_CachedAttentionOp : Lm_SymbolUserOp<"cached_attention",
     - cached_attention_c3: `state`, `state_layer`, `kv_heads` and `head_dim` are those of the
       `lm.rope_cache_write` that gave `cache`; the state's window, where it has one, is at
       least `window` > 0.
-    - cached_attention_c4: `window` and `soft_cap` are not negative.
+    - cached_attention_c4: `window` and `soft_cap` are not negative, and `window` is 0
+      where `bidirectional`.
     - cached_attention_c5: the group of a quantised result divides `head_dim`, so that no
       group straddles a head.
 
@@ -89,7 +90,8 @@ def Lm_CachedAttentionOp : Lm_SymbolUserOp<"cached_attention",
                        I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim,
                        F32Attr:$scale,
                        DefaultValuedAttr<I64Attr, "0">:$window,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap,
+                       UnitAttr:$bidirectional);
   let results = (outs Lm_ActivationOrQuantized:$result);
   let assemblyFormat = [{
     $query `,` $cache `state` $state `[` $state_layer `]` attr-dict

@@ -30,6 +30,9 @@ static LogicalResult verifyWindowAndCap(OpT op, llvm::StringRef label) {
       op.getSoftCap().isNegative() || op.getSoftCap().isNaN())
     return op.emitOpError(label)
            << ": window and soft_cap must not be negative";
+  if (op.getBidirectional() && op.getWindow() != 0)
+    return op.emitOpError(label)
+           << ": what looks both ways has no window, found " << op.getWindow();
   return success();
 }
 

@@ -28,7 +28,13 @@ constexpr Key kModelKeys[] = {
     {"source_bytes", Kind::Count, true},  {"sampling", Kind::Dict, true},
     {"layers", Kind::DictList, true},     {"tokenizer", Kind::Dict, true},
     {"templates", Kind::DictList, true},  {"licence", Kind::String, true},
-    {"model_card", Kind::String, true},
+    {"model_card", Kind::String, true},   {"embedding", Kind::Dict, false},
+};
+
+// Of an encoder: `pooling` is a name of PoolKind.
+constexpr Key kEmbeddingKeys[] = {
+    {"pooling", Kind::String, true},
+    {"normalized", Kind::Bool, true},
 };
 
 constexpr Key kSamplingKeys[] = {
@@ -173,6 +179,15 @@ LogicalResult ingot::lm::verifyModelAttr(EmitError emitError, Attribute attr) {
       failed(verifyList(emitError, "lm.model templates",
                         model.getAs<ArrayAttr>("templates"), kTemplateKeys)))
     return failure();
+  if (auto embedding = model.getAs<DictionaryAttr>("embedding")) {
+    if (failed(verifyDict(emitError, "lm.model embedding", embedding,
+                          kEmbeddingKeys)))
+      return failure();
+    auto pooling = embedding.getAs<StringAttr>("pooling");
+    if (!symbolizePoolKind(pooling))
+      return emitError() << "lm.model embedding: no pooling is called "
+                         << pooling;
+  }
   for (auto [index, element] :
        llvm::enumerate(model.getAs<ArrayAttr>("layers"))) {
     auto layer = cast<DictionaryAttr>(element);

@@ -75,8 +75,12 @@ static LogicalResult verifyMatrix(Operation *op, SymbolTableCollection &symbols,
 }
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyMatrix(*this, symbols, "embed_c1", getTableAttr(), -1,
-                      columnsOf(getType()));
+  if (failed(verifyMatrix(*this, symbols, "embed_c1", getTableAttr(), -1,
+                          columnsOf(getType()))))
+    return failure();
+  return getBiasAttr() ? verifyVector(*this, symbols, "embed_c2", getBiasAttr(),
+                                      columnsOf(getType()))
+                       : success();
 }
 
 LogicalResult RopeTableOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -200,6 +200,12 @@ static LogicalResult verifySelection(Block &block,
       selected.insert(select.getResult());
       continue;
     }
+    if (auto pool = dyn_cast<PoolOp>(op)) {
+      if (any)
+        return op.emitOpError("pool_c1: the input's rows are selected already");
+      selected.insert(pool.getResult());
+      continue;
+    }
     if (auto exit = dyn_cast<ExitOp>(op); exit && !any) {
       for (Region &region : exit->getRegions())
         if (!region.empty() &&

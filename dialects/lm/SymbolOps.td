@@ -117,14 +117,14 @@ def Lm_StateOp : Lm_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
 
 def Lm_ProgramOp : Lm_Op<"program", [IsolatedFromAbove, FunctionOpInterface,
     HasParent<"::mlir::ModuleOp">, SingleBlock]> {
-  let summary = "The model: token ids and positions in, rows of logits out.";
+  let summary = "The model: token ids and positions in, rows of logits (or vectors of texts) out.";
   let description = [{
     One block. The first argument holds the token ids of the step, the second
     their positions in their sequences.
 
     - program_c1: it takes `tensor<?xi32>` twice.
     - program_c2: it returns one `tensor<?xVxf32>`.
-    - program_c3: no op reads selected rows (see `lm.select_rows`) together with rows of
+    - program_c3: no op reads selected rows (see `lm.select_rows`, `lm.pool`) together with rows of
       all tokens, and none that uses the state or marks a cut reads selected ones.
 
     Example:

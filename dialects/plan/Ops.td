@@ -297,13 +297,14 @@ class Plan_LaunchOp<string mnemonic, list<string> readNames, list<string> writeN
   }];
 }
 
-def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table"]> {
+def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table", "bias"]> {
   let summary = "Rows of the embedding table for the step's tokens.";
   let description = [{
-    output[t, :] = table[tokens[t], :] * scale. The token ids are the step's own
+    output[t, :] = table[tokens[t], :] * scale (+ bias). The token ids are the step's own
     input; with `by_position` the rows are those of the tokens' positions. Aliases
     nothing.
     - embed_c5: the table is packed "r16"; output is float32 rows as wide as it.
+    - embed_c6: bias is a vector as wide as the table.
 
   }] # common # [{
 
@@ -312,9 +313,9 @@ def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table"]> {
     plan.embed table @embed to @h scale = 1.0 variants [#plan.variant<1, 0, @embed_f32>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$table, FlatSymbolRefAttr:$output, F32Attr:$scale, Plan_VariantsAttr:$variants, UnitAttr:$by_position);
+  let arguments = (ins FlatSymbolRefAttr:$table, FlatSymbolRefAttr:$output, F32Attr:$scale, Plan_VariantsAttr:$variants, UnitAttr:$by_position, OptionalAttr<FlatSymbolRefAttr>:$bias);
   let assemblyFormat = [{
-    `table` $table `to` $output (`by_position` $by_position^)? `scale` `=` $scale `variants` $variants attr-dict
+    `table` $table (`bias` $bias^)? `to` $output (`by_position` $by_position^)? `scale` `=` $scale `variants` $variants attr-dict
   }];
 }
 
@@ -553,16 +554,18 @@ def Plan_RopeCacheWriteOp : Plan_LaunchOp<"rope_cache_write", ["input", "table"]
 }
 
 def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantized"], []> {
-  let summary = "Causal grouped attention of each query over the cache.";
+  let summary = "Grouped attention of each query over the cache.";
   let description = [{
     Reads layer `state_layer` of the state up to each token's own position, and
-    not further back than `window` positions where that is not 0.
+    not further back than `window` positions where that is not 0; with
+    `bidirectional` all positions of the sequence, which the step holds as a whole.
     - attention_c5: query and output are float32 rows, quantized is quantised rows, of
       heads * head_dim columns; at least one of the two results is given.
     - attention_c6: kv_heads and head_dim are the state's, state_layer is one of its layers,
       and the window is no longer than what the state keeps.
     - attention_c7: heads is a multiple of kv_heads.
     - attention_c8: the group of quantised results divides head_dim.
+    - attention_c9: a bidirectional one has no window.
 
   }] # common # [{
 
@@ -572,7 +575,7 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
       scale = 0.25 soft_cap = 0.0 variants [#plan.variant<1, 0, @attention>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants);
+  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants, UnitAttr:$bidirectional);
   let assemblyFormat = [{
     $query `state` $state `layer` $state_layer (`to` $output^)? (`quantized` $quantized^)?
     `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `window` `=` $window `scale` `=` $scale `soft_cap` `=` $soft_cap `variants` $variants attr-dict
@@ -703,6 +706,27 @@ def Plan_GatherRowsOp : Plan_LaunchOp<"gather_rows", ["input"], ["output"], [], 
   let arguments = (ins FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$output, I64Attr:$width, Plan_VariantsAttr:$variants);
   let assemblyFormat = [{
     $input `to` $output `width` `=` $width `variants` $variants attr-dict
+  }];
+}
+
+def Plan_PoolOp : Plan_LaunchOp<"pool", ["input"], ["output"], [], "Domain::LogitRow"> {
+  let summary = "One row of each sequence that wants a result.";
+  let description = [{
+    As `lm.pool`; the row numbers and sequences are the step's own input.
+    - pool_c5: input and output are float32 rows of `width` columns; the input has the
+      domain token.
+    - pool_c6: kind is mean, cls or last.
+
+  }] # common # [{
+
+    Example:
+    ```mlir
+    plan.pool "mean" @h to @last width = 64 normalize variants [#plan.variant<1, 0, @pool>]
+    ```
+  }];
+  let arguments = (ins StrAttr:$kind, FlatSymbolRefAttr:$input, FlatSymbolRefAttr:$output, I64Attr:$width, UnitAttr:$normalize, Plan_VariantsAttr:$variants);
+  let assemblyFormat = [{
+    $kind $input `to` $output `width` `=` $width (`normalize` $normalize^)? `variants` $variants attr-dict
   }];
 }
 

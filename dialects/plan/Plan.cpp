@@ -370,6 +370,7 @@ LogicalResult KernelOp::verify() {
                                         "rope_cache_write",
                                         "attention",
                                         "gather_rows",
+                                        "pool",
                                         "layer_norm",
                                         "route",
                                         "order_slots",

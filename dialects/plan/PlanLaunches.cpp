@@ -159,7 +159,7 @@ private:
         return error("c3") << "expected a plan.weight " << name;
     // Some launches read rows of another domain than they walk.
     auto domainOf = [&](StringRef role) {
-      if (isa<GatherRowsOp, DispatchOp>(*op))
+      if (isa<GatherRowsOp, PoolOp, DispatchOp>(*op))
         return role == "output" ? op.getRowDomain() : Domain::Token;
       if (isa<ExpertLinearOp>(*op))
         return role == "order" ? Domain::Token : Domain::Slot;
@@ -214,7 +214,10 @@ LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   WeightOp table = verifier.weight(getTableAttr());
   if (table.getLayout() != Layout::R16)
     return verifier.error("c5") << "expected a table in layout r16";
-  return verifier.rows("c5", "output", getOutputAttr(), table.getColumns());
+  return success(succeeded(verifier.rows("c5", "output", getOutputAttr(),
+                                         table.getColumns())) &&
+                 succeeded(verifier.vector("c6", "bias", getBiasAttr(),
+                                           table.getColumns())));
 }
 
 LogicalResult RopeTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -412,6 +415,8 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return verifier.error("c6")
            << "state " << getStateAttr() << " keeps a window of " << kept
            << ", the launch sees " << window;
+  if (getBidirectional() && (window != 0 || kept != 0))
+    return verifier.error("c9") << "looks both ways, and has a window";
   if (BufferOp quantized = verifier.buffer(getQuantizedAttr());
       quantized && headDim % quantized.getGroup() != 0)
     return verifier.error("c8") << "group " << quantized.getGroup()
@@ -492,6 +497,16 @@ LogicalResult ExpertLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult GatherRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   VERIFY_COMMON();
+  return success(
+      succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
+      succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())));
+}
+
+LogicalResult PoolOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VERIFY_COMMON();
+  if (getKind() != "mean" && getKind() != "cls" && getKind() != "last")
+    return verifier.error("c6")
+           << "kind \"" << getKind() << "\" is not mean, cls or last";
   return success(
       succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
       succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())));

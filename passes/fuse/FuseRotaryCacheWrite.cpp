@@ -141,7 +141,8 @@ bool fuse(lm::AttentionOp attention) {
       write.getCache(), attention.getStateAttr(), attention.getStateLayerAttr(),
       attention.getHeadsAttr(), attention.getKvHeadsAttr(),
       attention.getHeadDimAttr(), attention.getScaleAttr(),
-      attention.getWindowAttr(), attention.getSoftCapAttr());
+      attention.getWindowAttr(), attention.getSoftCapAttr(),
+      attention.getBidirectionalAttr());
   Value value = attention.getValue();
   attention.getResult().replaceAllUsesWith(attended.getResult());
   attention->erase();

@@ -329,7 +329,7 @@ private:
               lm::LinearOp, lm::GateOp, lm::RopeCacheWriteOp,
               lm::CachedAttentionOp, lm::SelectRowsOp, lm::LayerNormOp,
               lm::ActivateOp, lm::AddOp, lm::CapOp, lm::RouteOp, lm::DispatchOp,
-              lm::ExpertLinearOp, lm::CombineOp>([&](auto typed) {
+              lm::ExpertLinearOp, lm::CombineOp, lm::PoolOp>([&](auto typed) {
           ++numLaunches;
           return lowerOp(typed);
         })
@@ -352,7 +352,8 @@ private:
     bool byPosition = op.getTokens() == program.getPositions();
     launchBuilder.create<EmbedOp>(
         op.getLoc(), use(op.getTableAttr()), symbol(place), op.getScaleAttr(),
-        *variants, byPosition ? moduleBuilder.getUnitAttr() : UnitAttr());
+        *variants, byPosition ? moduleBuilder.getUnitAttr() : UnitAttr(),
+        use(op.getBiasAttr()));
     return success();
   }
 
@@ -541,7 +542,8 @@ private:
         op.getLoc(), read(op.getQuery()), op.getStateAttr(),
         op.getStateLayerAttr(), output, quantized, op.getHeadsAttr(),
         op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getWindowAttr(),
-        op.getScaleAttr(), op.getSoftCapAttr(), *variants);
+        op.getScaleAttr(), op.getSoftCapAttr(), *variants,
+        op.getBidirectionalAttr());
     return success();
   }
 
@@ -651,6 +653,20 @@ private:
     launchBuilder.create<GatherRowsOp>(
         op.getLoc(), read(op.getInput()), symbol(place),
         integer(lm::columnsOf(op.getInput().getType())), *variants);
+    return success();
+  }
+
+  LogicalResult lowerOp(lm::PoolOp op) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "pool", {});
+    if (failed(variants) || failed(tokensOnly(op, op.getInput())))
+      return failure();
+    Place place = resultPlace(op, op.getResult(), Domain::LogitRow);
+    launchBuilder.create<PoolOp>(
+        op.getLoc(),
+        StringAttr::get(context, lm::stringifyPoolKind(op.getKind())),
+        read(op.getInput()), symbol(place),
+        integer(lm::columnsOf(op.getInput().getType())), op.getNormalizeAttr(),
+        *variants);
     return success();
   }
 

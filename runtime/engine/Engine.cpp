@@ -93,6 +93,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const std::string &path,
 
 Status Engine::start(const EngineOptions &options) {
   const fbs::Plan &plan = artifact_.plan();
+  if (plan.model()->embedding())
+    return Status::unsupported(
+        "is an encoder: it gives vectors (`ingot embed`, "
+        "/v1/embeddings) and generates no text");
   const fbs::Target *target = artifact_.target("cpu");
   if (!target)
     return Status::unsupported("has no code for the cpu; rebuild it with the "

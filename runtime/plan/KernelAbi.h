@@ -16,7 +16,7 @@
 namespace ingot::abi {
 
 inline constexpr uint32_t kKernelAbiMagic = 0x424b4749; // "IGKB"
-inline constexpr uint32_t kKernelAbiVersion = 3;
+inline constexpr uint32_t kKernelAbiVersion = 4;
 
 // Output rows that share one packed tile of weights (docs/numerics.md).
 inline constexpr int32_t kTileRows = 16;
@@ -74,8 +74,8 @@ struct PackedWeights {
 };
 static_assert(sizeof(PackedWeights) == 24);
 
-// embed: output[t, :] = table[tokens[t], :] * scale. Items: tokens. A table of
-// learned positions is given the positions as tokens.
+// embed: output[t, :] = table[tokens[t], :] * scale (+ bias). Items: tokens. A
+// table of learned positions is given the positions as tokens.
 struct EmbedParams {
   const int32_t *tokens; // [numTokens]
   PackedWeights table;   // [vocab, hidden] packed r16
@@ -84,6 +84,7 @@ struct EmbedParams {
   int32_t hidden;
   int32_t vocab;
   float scale;
+  const float *bias; // [hidden] or null
 };
 
 // rope_table: output[t, i] = cos, output[t, rotaryDim/2 + i] = sin of the
@@ -250,7 +251,8 @@ struct RopeCacheWriteParams {
 
 // attention: causal grouped attention of each query over the cache, by the
 // block law of docs/numerics.md. Position i sees j with j <= i and, where
-// window > 0, i - j < window. Output to float32 or quantised rows, as in
+// window > 0, i - j < window; a bidirectional one sees all positions of its
+// span, which then holds the whole sequence. Output to float32 or quantised rows, as in
 // rms_norm; K-groups of the quantised rows never straddle a head when headDim
 // is a multiple of the group; otherwise a quantize launch follows.
 // Items: numTokens * heads; with g = heads / kvHeads,
@@ -269,9 +271,10 @@ struct AttentionParams {
   int32_t heads;
   int32_t kvHeads;
   int32_t headDim;
-  int32_t window; // 0: unlimited
-  float scale;    // of the scores
-  float softCap;  // 0: none
+  int32_t window;        // 0: unlimited
+  float scale;           // of the scores
+  float softCap;         // 0: none
+  int32_t bidirectional; // 1: has no window
 };
 
 // route: of the softmax of each token's logits, the topK largest in descending
@@ -342,6 +345,22 @@ struct GatherRowsParams {
   float *output;       // [numRows, width]
   int32_t numRows;
   int32_t width;
+};
+
+// pool: the rows of a sequence become one, for the sequence of each of `rows`:
+// their mean, the first or the last; then divided by its Euclidean length where
+// `normalize` is 1 (docs/numerics.md, "Pooling"). Items: rows.
+enum class PoolKind : int32_t { Mean = 0, Cls = 1, Last = 2 };
+struct PoolParams {
+  const float *input;            // [numTokens, width]
+  const int32_t *rows;           // [numRows]
+  const SequenceSpan *sequences; // [numSequences]
+  const int32_t *tokenSequence;  // [numTokens]
+  float *output;                 // [numRows, width]
+  int32_t numRows;
+  int32_t width;
+  PoolKind kind;
+  int32_t normalize;
 };
 
 } // namespace ingot::abi

@@ -93,6 +93,10 @@ public:
       op = "cap";
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_Cap()));
       break;
+    case fbs::Params::Pool:
+      op = "pool";
+      INGOT_RETURN_IF_ERROR(check(*launch.params_as_Pool()));
+      break;
     default:
       return Status::unsupported(
           "operation " + str(static_cast<unsigned>(launch.params_type())) +
@@ -252,6 +256,8 @@ private:
       return Status::invalid("table: " + str(table->rows()) + " rows, the " +
                              (op.by_position() ? "context" : "vocabulary") +
                              " has " + str(needed));
+    if (op.bias() != -1)
+      INGOT_RETURN_IF_ERROR(vectorWeight("bias", op.bias(), table->columns()));
     return dense("output", op.output(), table->columns(), kToken);
   }
 
@@ -517,6 +523,12 @@ private:
       return Status::invalid("window " + str(op.window()) +
                              ", the state keeps " + str(group->window()) +
                              " positions");
+    if (op.bidirectional() != (plan_.model()->embedding() != nullptr))
+      return Status::invalid(op.bidirectional()
+                                 ? "looks both ways in a model that generates"
+                                 : "looks back alone in an encoder");
+    if (op.bidirectional() && (op.window() != 0 || group->window() != 0))
+      return Status::invalid("looks both ways, and has a window");
     std::uint64_t width = std::uint64_t(op.heads()) * op.head_dim();
     INGOT_RETURN_IF_ERROR(dense("query", op.query(), width, kToken));
     INGOT_RETURN_IF_ERROR(outputs(op.output(), op.quantized(), width, kToken));
@@ -531,6 +543,19 @@ private:
 
   Status check(const fbs::GatherRows &op) {
     INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
+    return dense("output", op.output(), op.width(), kLogitRow);
+  }
+
+  // The pooling of an encoder's plan is what its description says.
+  Status check(const fbs::Pool &op) {
+    INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
+    const fbs::EmbeddingInfo *embedding = plan_.model()->embedding();
+    if (!embedding || plan_.states()->size() == 0)
+      return Status::invalid("pools in a model that generates");
+    if (op.kind() != embedding->pooling() ||
+        op.normalize() != embedding->normalized())
+      return Status::invalid("pools otherwise than the model says");
     INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
     return dense("output", op.output(), op.width(), kLogitRow);
   }
@@ -622,10 +647,33 @@ Status verifyExit(const fbs::Exit &exit, const fbs::Exit *before,
 
 } // namespace
 
+// An encoder ends with the pooling of its rows, once; it has no exits, since a
+// vector is made of whole texts.
+static Status verifyEncoder(const fbs::Target &target) {
+  if (target.segments()->size() != 1 ||
+      (target.exits() && target.exits()->size() != 0))
+    return Status::invalid("an encoder has one segment and no exits");
+  const auto &launches = *target.segments()->Get(0)->launches();
+  std::uint32_t pools = 0;
+  for (const fbs::Launch *launch : launches)
+    pools += launch->params_type() == fbs::Params::Pool;
+  const fbs::Pool *last =
+      launches.size() == 0
+          ? nullptr
+          : launches.Get(launches.size() - 1)->params_as_Pool();
+  if (pools != 1 || !last || last->output() != target.logits())
+    return Status::invalid("an encoder ends with one launch that pools into "
+                           "its vectors; found " +
+                           str(pools));
+  return Status::ok();
+}
+
 Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
   LaunchVerifier verifier(plan, target);
   for (const fbs::ProgramSegment *segment : *target.segments())
     INGOT_RETURN_IF_ERROR(verifySegment(*segment, target, verifier));
+  if (plan.model()->embedding())
+    return verifyEncoder(target);
   const fbs::Exit *before = nullptr;
   if (target.exits())
     for (const fbs::Exit *exit : *target.exits()) {

@@ -48,6 +48,8 @@ Status checkModel(const fbs::ModelInfo &model) {
       return Status::invalid("model: eos " + std::to_string(id) +
                              " is outside the vocabulary of " +
                              str(model.vocab()));
+  if (model.embedding() && model.embedding()->pooling() > fbs::PoolKind::last)
+    return Status::invalid("model: pooling is unknown");
   return Status::ok();
 }
 
@@ -278,6 +280,16 @@ Status checkTarget(const fbs::Plan &plan, const fbs::Target &target,
     return Status::invalid("logits: buffer " + std::to_string(target.logits()) +
                            " of " + str(target.buffers()->size()));
   const fbs::Buffer &logits = *target.buffers()->Get(target.logits());
+  if (plan.model()->embedding()) {
+    if (logits.domain() != fbs::Domain::logit_row ||
+        logits.dtype() != fbs::DType::f32 ||
+        logits.columns() != plan.model()->hidden() ||
+        logits.row_bytes() != std::uint64_t(logits.columns()) * 4)
+      return Status::invalid("logits: buffer " + nameOf(logits.name()) +
+                             " is not a float32 vector of " +
+                             str(plan.model()->hidden()) + " for a text");
+    return verifyLaunches(plan, target);
+  }
   if (logits.domain() != fbs::Domain::logit_row ||
       logits.dtype() != fbs::DType::f32 ||
       logits.columns() != plan.model()->vocab())

@@ -141,27 +141,30 @@ void checkSampling(const SamplingParams &sampling, const ModelCard &card) {
     throw ApiFailure{ApiError::fromStatus(status)};
 }
 
-std::vector<Prompt> readPrompts(FieldReader &fields, const ModelCard &card) {
-  const Json *prompt = fields.take("prompt");
+// A text or the ids of one, or a list of these: the field `name`, which at most
+// `most` of what `things` calls them may have.
+std::vector<Prompt> readPrompts(FieldReader &fields, const ModelCard &card,
+                                const char *name, std::size_t most,
+                                const char *things) {
+  const Json *prompt = fields.take(name);
   if (!prompt)
-    failField("prompt", "is missing");
+    failField(name, "is missing");
   if (prompt->is_string())
     return {prompt->get<std::string>()};
   if (!prompt->is_array())
-    failField("prompt", std::string("expected a string or a list, found ") +
-                            kindOf(*prompt));
+    failField(name, std::string("expected a string or a list, found ") +
+                        kindOf(*prompt));
   if (prompt->empty())
-    failField("prompt", "is an empty list: there is nothing to go on from");
+    failField(name, "is an empty list: there is nothing to go on from");
   if (prompt->front().is_number())
-    return {readIds(*prompt, "prompt", card.vocab)};
+    return {readIds(*prompt, name, card.vocab)};
   std::vector<Prompt> prompts;
-  if (prompt->size() > std::size_t(kMaxChoices))
-    failField("prompt", "has " + std::to_string(prompt->size()) +
-                            " prompts, expected at most " +
-                            std::to_string(kMaxChoices));
+  if (prompt->size() > most)
+    failField(name, "has " + std::to_string(prompt->size()) + " " + things +
+                        ", expected at most " + std::to_string(most));
   for (std::size_t i = 0; i < prompt->size(); ++i) {
     const Json &each = (*prompt)[i];
-    std::string where = "prompt[" + std::to_string(i) + "]";
+    std::string where = name + ("[" + std::to_string(i)) + "]";
     if (each.is_string())
       prompts.push_back(each.get<std::string>());
     else if (each.is_array())
@@ -274,7 +277,8 @@ void refuseWhatChatLacks(FieldReader &fields) {
 CompletionFields readCompletion(FieldReader &fields, const ModelCard &card) {
   CompletionFields made;
   readShared(fields, card, made);
-  made.prompts = readPrompts(fields, card);
+  made.prompts =
+      readPrompts(fields, card, "prompt", std::size_t(kMaxChoices), "prompts");
   made.echo = fields.boolean("echo").value_or(false);
   made.maxTokens = fields.integer("max_tokens", 0, kMaxInt32).value_or(16);
   made.sampling.logprobs =
@@ -332,6 +336,29 @@ TokenizeFields readTokenize(FieldReader &fields) {
                 "a chat template writes its own special tokens");
     made.chat = readChatPrompt(fields);
   }
+  fields.finish();
+  return made;
+}
+
+EmbeddingFields readEmbedding(FieldReader &fields, const ModelCard &card,
+                              std::int32_t dimensions) {
+  EmbeddingFields made;
+  made.inputs = readPrompts(fields, card, "input", kMaxInputs, "texts");
+  if (auto format = fields.string("encoding_format")) {
+    if (*format != "float" && *format != "base64")
+      failField("encoding_format",
+                "expected \"float\" or \"base64\", found \"" +
+                    format->substr(0, 100) + "\"");
+    made.isBase64 = *format == "base64";
+  }
+  if (auto wanted = fields.integer("dimensions", 1, kMaxInt32);
+      wanted && *wanted != dimensions)
+    failField("dimensions", "is " + std::to_string(*wanted) +
+                                ", this model's "
+                                "vectors have " +
+                                std::to_string(dimensions) +
+                                " and are not cut");
+  made.user = fields.string("user").value_or("");
   fields.finish();
   return made;
 }

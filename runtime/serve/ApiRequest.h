@@ -57,11 +57,23 @@ struct DetokenizeFields {
   std::vector<std::int32_t> tokens;
 };
 
+struct EmbeddingFields {
+  std::vector<Prompt> inputs;
+  bool isBase64 = false;
+  std::string user; // for the log
+};
+
+// Texts of one request to an encoder.
+inline constexpr std::size_t kMaxInputs = 2048;
+
 // `model` has been taken by the caller, who needs it to find the card. All
 // throw ApiFailure.
 CompletionFields readCompletion(FieldReader &fields, const ModelCard &card);
 ChatFields readChat(FieldReader &fields, const ModelCard &card);
 TokenizeFields readTokenize(FieldReader &fields);
+// Refuses other dimensions than the model's.
+EmbeddingFields readEmbedding(FieldReader &fields, const ModelCard &card,
+                              std::int32_t dimensions);
 DetokenizeFields readDetokenize(FieldReader &fields, const ModelCard &card);
 
 } // namespace ingot::serve

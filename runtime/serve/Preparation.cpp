@@ -43,6 +43,55 @@ void fillJob(const GenerationFields &fields, Preparation &made) {
   made.user = fields.user;
 }
 
+// The generation endpoints are for models that generate, and the other for
+// encoders.
+const ServedModel &generating(const NamedModel &named, Endpoint endpoint) {
+  if (named.loop)
+    return named.loop->model();
+  failField("model", "\"" + named.card().id +
+                         "\" is an encoder, which generates no text; it "
+                         "answers /v1/embeddings, not /v1/" +
+                         (endpoint == Endpoint::Chat ? "chat/completions"
+                                                     : "completions"));
+}
+
+void prepareEmbedding(FieldReader &fields, Preparation &made) {
+  if (!made.model.encoder)
+    failField("model", "\"" + made.model.card().id +
+                           "\" generates text and gives no vectors; it "
+                           "answers /v1/completions and /v1/chat/completions, "
+                           "not /v1/embeddings");
+  const ServedEncoder &model = made.model.encoder->model();
+  EmbeddingFields read =
+      readEmbedding(fields, model.card(), model.dimensions());
+  made.user = read.user;
+  made.embeddingPlan.model = model.card().id;
+  made.embeddingPlan.isBase64 = read.isBase64;
+  for (std::size_t i = 0; i < read.inputs.size(); ++i) {
+    std::string field =
+        read.inputs.size() == 1 ? "input" : "input[" + std::to_string(i) + "]";
+    std::vector<std::int32_t> ids;
+    if (auto *text = std::get_if<std::string>(&read.inputs[i])) {
+      auto encoded = model.tokenizer().encode(*text);
+      if (!encoded)
+        fail(encoded.status().withContext(field));
+      ids = std::move(*encoded);
+    } else {
+      ids = std::get<std::vector<std::int32_t>>(std::move(read.inputs[i]));
+    }
+    if (ids.empty())
+      failField(field, "is empty: there is nothing to make a vector of");
+    if (std::int64_t(ids.size()) > model.card().context)
+      throw ApiFailure{ApiError::invalid(
+          "the text has " + std::to_string(ids.size()) +
+              " tokens; the longest that this model takes has " +
+              std::to_string(model.card().context),
+          field, "context_length_exceeded")};
+    made.embeddingPlan.promptTokens += std::int64_t(ids.size());
+    made.embedding.texts.push_back(std::move(ids));
+  }
+}
+
 // A prompt that some template has rendered already begins with BOS, and is
 // given another.
 bool beginsTwice(const Tokenizer &tokenizer,
@@ -112,7 +161,7 @@ void prepareChat(FieldReader &fields, const ServedModel &model,
   made.job.prompts.push_back(std::move(ids));
 }
 
-std::string tokenizeBody(FieldReader &fields, const ServedModel &model) {
+std::string tokenizeBody(FieldReader &fields, const NamedModel &model) {
   TokenizeFields read = readTokenize(fields);
   std::vector<std::int32_t> ids;
   if (read.prompt) {
@@ -123,7 +172,11 @@ std::string tokenizeBody(FieldReader &fields, const ServedModel &model) {
       fail(encoded.status().withContext("prompt"));
     ids = std::move(*encoded);
   } else {
-    ids = renderIds(model, read.chat);
+    if (!model.loop)
+      failField("messages", "the model \"" + model.card().id +
+                                "\" is an encoder and has no chat template; "
+                                "give a prompt");
+    ids = renderIds(model.loop->model(), read.chat);
   }
   Json answer = {{"count", ids.size()},
                  {"max_model_len", model.card().context},
@@ -137,7 +190,7 @@ std::string tokenizeBody(FieldReader &fields, const ServedModel &model) {
   return dumpJson(answer);
 }
 
-std::string detokenizeBody(FieldReader &fields, const ServedModel &model) {
+std::string detokenizeBody(FieldReader &fields, const NamedModel &model) {
   DetokenizeFields read = readDetokenize(fields, model.card());
   auto text = model.tokenizer().decode(read.tokens, /*skipSpecial=*/false);
   if (!text)
@@ -150,16 +203,18 @@ void prepareChecked(Endpoint endpoint, std::string_view body,
   Json object = parseJsonObject(body);
   FieldReader fields(object);
   auto name = fields.string("model");
-  made.loop = &findModel(name ? &*name : nullptr);
-  const ServedModel &model = made.loop->model();
+  made.model = findModel(name ? &*name : nullptr);
+  const NamedModel &model = made.model;
   made.plan.head.created = std::time(nullptr);
   made.plan.head.model = model.card().id;
   made.plan.head.fingerprint = model.card().fingerprint;
   switch (endpoint) {
   case Endpoint::Completions:
-    return prepareCompletion(fields, model, made);
+    return prepareCompletion(fields, generating(model, endpoint), made);
   case Endpoint::Chat:
-    return prepareChat(fields, model, made);
+    return prepareChat(fields, generating(model, endpoint), made);
+  case Endpoint::Embeddings:
+    return prepareEmbedding(fields, made);
   case Endpoint::Tokenize:
     made.body = tokenizeBody(fields, model);
     return;
@@ -170,6 +225,14 @@ void prepareChecked(Endpoint endpoint, std::string_view body,
 }
 
 } // namespace
+
+const ModelCard &NamedModel::card() const {
+  return loop ? loop->model().card() : encoder->model().card();
+}
+
+const Tokenizer &NamedModel::tokenizer() const {
+  return loop ? loop->model().tokenizer() : encoder->model().tokenizer();
+}
 
 Preparation prepare(Endpoint endpoint, std::string_view body,
                     const FindModel &findModel) {

@@ -20,9 +20,10 @@ struct Route {
 
 constexpr Route kRoutes[] = {
     {"POST", "/v1/completions", false}, {"POST", "/v1/chat/completions", false},
-    {"POST", "/tokenize", false},       {"POST", "/detokenize", false},
-    {"GET", "/v1/models", false},       {"GET", "/health", true},
-    {"GET", "/version", true},          {"GET", "/metrics", true},
+    {"POST", "/v1/embeddings", false},  {"POST", "/tokenize", false},
+    {"POST", "/detokenize", false},     {"GET", "/v1/models", false},
+    {"GET", "/health", true},           {"GET", "/version", true},
+    {"GET", "/metrics", true},
 };
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
@@ -65,6 +66,8 @@ struct Call {
   EngineLoop::JobId job = 0;
   std::int64_t sequences = 0; // held of the model's places; 0 when given back
   std::shared_ptr<GenerationAnswer> answer;
+  EmbeddingLoop *encoder = nullptr;
+  EmbeddingLoop::JobId embedding = 0; // of the encoder; 0 when it is done
 };
 
 } // namespace
@@ -80,11 +83,14 @@ struct Server::Impl : HttpHandler {
   std::optional<ApiError> checkHead(const HttpRequest &request);
   std::optional<ApiError> checkRate(const HttpRequest &request);
   std::string clientOf(const HttpRequest &request) const;
-  EngineLoop &findModel(const std::string *name) const;
+  NamedModel findModel(const std::string *name) const;
 
   void answerNow(Call &call, HttpResponse response);
   void answerGet(Call &call);
   void startGeneration(const std::shared_ptr<Call> &call, Preparation made);
+  void startEmbedding(const std::shared_ptr<Call> &call, Preparation made);
+  void onEmbedded(Call &call, const EmbeddingPlan &plan,
+                  Result<std::vector<Embedding>> result);
   void onPrepared(const std::shared_ptr<Call> &call, Preparation made);
   void endCall(Call &call, ExchangeEnd end);
   void giveBack(Call &call);
@@ -102,12 +108,36 @@ struct Server::Impl : HttpHandler {
   std::unique_ptr<HttpServer> http;
   struct Hosted {
     std::unique_ptr<ModelMetrics> metrics;
+    // One of the two.
     std::unique_ptr<EngineLoop> loop;
-    std::int64_t sequences = 0; // that requests hold now
+    std::unique_ptr<EmbeddingLoop> encoder;
+    std::int64_t sequences = 0; // that requests hold now; requests of encoders
+
+    NamedModel named() const { return {loop.get(), encoder.get()}; }
+    const ModelCard &card() const { return named().card(); }
+    EngineLoop::Progress progress() const {
+      return loop ? loop->progress() : encoder->progress();
+    }
+    EngineMetrics engineMetrics() const {
+      return loop ? loop->engineMetrics() : encoder->engineMetrics();
+    }
+    Json json() const;
   };
   std::vector<Hosted> models;
   std::unique_ptr<WorkQueue> work;
 };
+
+Json Server::Impl::Hosted::json() const {
+  Json object = {{"id", card().id},
+                 {"object", "model"},
+                 {"created", card().created},
+                 {"owned_by", "ingot"},
+                 {"max_model_len", card().context},
+                 {"task", loop ? "generate" : "embed"}};
+  if (encoder)
+    object["dimensions"] = encoder->model().dimensions();
+  return object;
+}
 
 std::string Server::Impl::clientOf(const HttpRequest &request) const {
   if (const std::string *name = keys.clientOf(request.header("Authorization")))
@@ -168,7 +198,8 @@ std::optional<ApiError> Server::Impl::checkHead(const HttpRequest &request) {
 }
 
 std::optional<ApiError> Server::Impl::checkRate(const HttpRequest &request) {
-  if (!request.path.ends_with("/completions"))
+  if (!request.path.ends_with("/completions") &&
+      request.path != "/v1/embeddings")
     return std::nullopt;
   int wait = rate.take(clientOf(request), Clock::now());
   if (wait == 0)
@@ -235,15 +266,15 @@ void Server::Impl::record(const RequestRecord &said) {
     options.onRecord(said);
 }
 
-EngineLoop &Server::Impl::findModel(const std::string *name) const {
+NamedModel Server::Impl::findModel(const std::string *name) const {
   if (!name) {
     if (models.size() == 1)
-      return *models.front().loop;
+      return models.front().named();
     failField("model", "is missing, and there is more than one");
   }
   for (const Hosted &each : models)
-    if (each.loop->model().card().id == *name)
-      return *each.loop;
+    if (each.card().id == *name)
+      return each.named();
   throw ApiFailure{ApiError::notFound("the model \"" + name->substr(0, 200) +
                                           "\" does not exist here",
                                       "model", "model_not_found")};
@@ -264,14 +295,13 @@ void Server::Impl::onRequest(std::shared_ptr<HttpExchange> exchange) {
     return answerGet(*call);
   Endpoint endpoint = request.path == "/v1/completions" ? Endpoint::Completions
                       : request.path == "/v1/chat/completions" ? Endpoint::Chat
-                      : request.path == "/tokenize" ? Endpoint::Tokenize
-                                                    : Endpoint::Detokenize;
+                      : request.path == "/v1/embeddings" ? Endpoint::Embeddings
+                      : request.path == "/tokenize"      ? Endpoint::Tokenize
+                                                         : Endpoint::Detokenize;
   work->add([this, call, exchange, endpoint] {
     auto made = std::make_shared<Preparation>(
         prepare(endpoint, exchange->request().body,
-                [this](const std::string *name) -> EngineLoop & {
-                  return findModel(name);
-                }));
+                [this](const std::string *name) { return findModel(name); }));
     http->post([this, call, made] { onPrepared(call, std::move(*made)); });
   });
 }
@@ -286,8 +316,8 @@ void Server::Impl::onPrepared(const std::shared_ptr<Call> &call,
                               Preparation made) {
   if (!call->exchange)
     return; // the client has left
-  if (made.loop)
-    call->record.model = made.loop->model().card().id;
+  if (made.model.loop || made.model.encoder)
+    call->record.model = made.model.card().id;
   call->record.user = made.user;
   call->record.note = made.note;
   if (made.error) {
@@ -299,19 +329,68 @@ void Server::Impl::onPrepared(const std::shared_ptr<Call> &call,
     response.body = std::move(*made.body);
     return answerNow(*call, std::move(response));
   }
-  startGeneration(call, std::move(made));
+  if (made.embedding.texts.empty())
+    startGeneration(call, std::move(made));
+  else
+    startEmbedding(call, std::move(made));
+}
+
+void Server::Impl::startEmbedding(const std::shared_ptr<Call> &call,
+                                  Preparation made) {
+  auto hosted =
+      std::find_if(models.begin(), models.end(), [&](const Hosted &each) {
+        return each.encoder.get() == made.model.encoder;
+      });
+  // Texts of many requests share a step; what waits is counted by request.
+  std::int64_t places =
+      std::int64_t(hosted->card().sequences) + options.maxQueue;
+  if (hosted->sequences >= places) {
+    ApiError refusal = ApiError::overloaded(
+        "the queue of \"" + call->record.model + "\" is full", 1);
+    call->record.error = refusal.message;
+    return answerNow(*call, refusal.response());
+  }
+  ++hosted->sequences;
+  call->sequences = 1;
+  call->encoder = made.model.encoder;
+  made.embedding.arrived = call->arrived;
+  // Delivered on this thread, and nothing is when the encoder is gone.
+  made.embedding.onDone = [this, weak = std::weak_ptr(call),
+                           plan = std::move(made.embeddingPlan)](
+                              Result<std::vector<Embedding>> result) {
+    if (auto done = weak.lock())
+      onEmbedded(*done, plan, std::move(result));
+  };
+  call->embedding = call->encoder->submit(std::move(made.embedding));
+}
+
+void Server::Impl::onEmbedded(Call &call, const EmbeddingPlan &plan,
+                              Result<std::vector<Embedding>> result) {
+  if (!call.exchange)
+    return; // the client has left
+  call.embedding = 0;
+  giveBack(call);
+  if (!result) {
+    ApiError error = ApiError::fromStatus(result.status());
+    call.record.error = error.message;
+    return answerNow(call, error.response());
+  }
+  call.record.promptTokens = plan.promptTokens;
+  HttpResponse response;
+  response.body = embeddingsBody(plan, *result);
+  answerNow(call, std::move(response));
 }
 
 void Server::Impl::startGeneration(const std::shared_ptr<Call> &call,
                                    Preparation made) {
   auto hosted =
       std::find_if(models.begin(), models.end(), [&](const Hosted &each) {
-        return each.loop.get() == made.loop;
+        return each.loop.get() == made.model.loop;
       });
   std::int64_t wanted =
       std::int64_t(made.job.prompts.size()) * made.job.request.copies;
   std::int64_t places =
-      std::int64_t(hosted->loop->model().card().sequences) + options.maxQueue;
+      std::int64_t(hosted->card().sequences) + options.maxQueue;
   std::optional<ApiError> refusal;
   if (wanted > places)
     refusal = ApiError::invalid("n: the request has " + std::to_string(wanted) +
@@ -327,7 +406,7 @@ void Server::Impl::startGeneration(const std::shared_ptr<Call> &call,
   }
   hosted->sequences += wanted;
   call->sequences = wanted;
-  call->loop = made.loop;
+  call->loop = made.model.loop;
 
   AnswerPlan &plan = made.plan;
   plan.head.id = (plan.isChat ? "chatcmpl-" : "cmpl-") + call->record.requestId;
@@ -346,7 +425,7 @@ void Server::Impl::startGeneration(const std::shared_ptr<Call> &call,
 
 void Server::Impl::giveBack(Call &call) {
   for (Hosted &each : models)
-    if (each.loop.get() == call.loop)
+    if (each.loop.get() == call.loop && each.encoder.get() == call.encoder)
       each.sequences -= call.sequences;
   call.sequences = 0;
 }
@@ -354,7 +433,10 @@ void Server::Impl::giveBack(Call &call) {
 void Server::Impl::endCall(Call &call, ExchangeEnd end) {
   RequestRecord &said = call.record;
   if (call.sequences > 0) {
-    call.loop->cancel(call.job);
+    if (call.embedding != 0)
+      call.encoder->cancel(call.embedding);
+    else
+      call.loop->cancel(call.job);
     giveBack(call);
   }
   if (call.answer) {
@@ -394,12 +476,10 @@ void Server::Impl::answerGet(Call &call) {
   } else {
     std::string name = path.substr(kModelPrefix.size());
     try {
-      const ModelCard &card = findModel(&name).model().card();
-      response.body = dumpJson({{"id", card.id},
-                                {"object", "model"},
-                                {"created", card.created},
-                                {"owned_by", "ingot"},
-                                {"max_model_len", card.context}});
+      const std::string &id = findModel(&name).card().id;
+      for (const Hosted &each : models)
+        if (each.card().id == id)
+          response.body = dumpJson(each.json());
     } catch (const ApiFailure &failure) {
       call.record.error = failure.error.message;
       response = failure.error.response();
@@ -411,12 +491,7 @@ void Server::Impl::answerGet(Call &call) {
 std::string Server::Impl::modelsBody() const {
   Json list = Json::array();
   for (const Hosted &each : models) {
-    const ModelCard &card = each.loop->model().card();
-    list.push_back({{"id", card.id},
-                    {"object", "model"},
-                    {"created", card.created},
-                    {"owned_by", "ingot"},
-                    {"max_model_len", card.context}});
+    list.push_back(each.json());
   }
   return dumpJson({{"object", "list"}, {"data", std::move(list)}});
 }
@@ -427,10 +502,10 @@ HttpResponse Server::Impl::health() const {
   double limit = std::chrono::duration<double>(options.stallTimeout).count();
   bool isStalled = false;
   for (const Hosted &each : models) {
-    EngineLoop::Progress progress = each.loop->progress();
+    EngineLoop::Progress progress = each.progress();
     bool stalled = progress.isBusy && progress.secondsSinceProgress > limit;
     isStalled |= stalled;
-    list.push_back({{"id", each.loop->model().card().id},
+    list.push_back({{"id", each.card().id},
                     {"busy", progress.isBusy},
                     {"steps", progress.steps},
                     {"seconds_since_progress",
@@ -448,12 +523,12 @@ HttpResponse Server::Impl::health() const {
 
 std::string Server::Impl::metricsBody() {
   for (Hosted &each : models) {
-    each.metrics->copy(each.loop->engineMetrics());
-    EngineLoop::Progress progress = each.loop->progress();
+    each.metrics->copy(each.engineMetrics());
+    EngineLoop::Progress progress = each.progress();
     registry
         .gauge("ingot_engine_seconds_since_progress",
                "Since an engine with work last finished a step.",
-               {{"model", each.loop->model().card().id}})
+               {{"model", each.card().id}})
         .set(progress.isBusy ? progress.secondsSinceProgress : 0);
   }
   registry.gauge("ingot_http_connections", "Open connections.")
@@ -474,15 +549,20 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>>
 Server::create(std::vector<std::unique_ptr<ServedModel>> models,
-               const ServerOptions &options) {
-  if (models.empty())
+               const ServerOptions &options,
+               std::vector<std::unique_ptr<ServedEncoder>> encoders) {
+  std::vector<const ModelCard *> cards;
+  for (const auto &model : models)
+    cards.push_back(&model->card());
+  for (const auto &encoder : encoders)
+    cards.push_back(&encoder->card());
+  if (cards.empty())
     return Status::invalid("there is no model to serve");
-  for (std::size_t i = 0; i < models.size(); ++i)
+  for (std::size_t i = 0; i < cards.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (models[i]->card().id == models[j]->card().id)
-        return Status::invalid(models[i]->card().origin + " and " +
-                               models[j]->card().origin +
-                               " are both called \"" + models[i]->card().id +
+      if (cards[i]->id == cards[j]->id)
+        return Status::invalid(cards[i]->origin + " and " + cards[j]->origin +
+                               " are both called \"" + cards[i]->id +
                                "\"; give one another name as NAME=PATH");
   auto impl = std::make_unique<Impl>(options);
   INGOT_ASSIGN_OR_RETURN(impl->http, HttpServer::listen(options.http, *impl));
@@ -502,6 +582,15 @@ Server::create(std::vector<std::unique_ptr<ServedModel>> models,
         std::make_unique<ModelMetrics>(impl->registry, model->card().id);
     hosted.loop = std::make_unique<EngineLoop>(
         std::move(model), *hosted.metrics,
+        [http](std::function<void()> work) { http->post(std::move(work)); });
+    impl->models.push_back(std::move(hosted));
+  }
+  for (auto &encoder : encoders) {
+    Impl::Hosted hosted;
+    hosted.metrics =
+        std::make_unique<ModelMetrics>(impl->registry, encoder->card().id);
+    hosted.encoder = std::make_unique<EmbeddingLoop>(
+        std::move(encoder), *hosted.metrics,
         [http](std::function<void()> work) { http->post(std::move(work)); });
     impl->models.push_back(std::move(hosted));
   }

@@ -7,6 +7,7 @@
 #include "runtime/serve/EngineLoop.h"
 #include "runtime/serve/HttpServer.h"
 #include "runtime/serve/RequestLog.h"
+#include "runtime/serve/ServedEncoder.h"
 #include "runtime/serve/ServedModel.h"
 #include "runtime/support/Status.h"
 
@@ -33,10 +34,11 @@ struct ServerOptions {
 
 class Server {
 public:
-  // Listens. Refuses two models of one id.
+  // Listens. Refuses two models of one id, whether they generate or encode.
   static Result<std::unique_ptr<Server>>
   create(std::vector<std::unique_ptr<ServedModel>> models,
-         const ServerOptions &options);
+         const ServerOptions &options,
+         std::vector<std::unique_ptr<ServedEncoder>> encoders = {});
   ~Server();
 
   std::uint16_t port() const;

@@ -244,6 +244,11 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
   command.add_option("--name", options.name,
                      "Name of the model (default: that of its folder or file)");
   command.add_option("--target", options.target, "Device: cpu (default)");
+  command.add_option(
+      "--pooling", options.pooling,
+      "Of an encoder: how a text's rows become its vector: mean, cls or last; "
+      "with :raw its length is not made 1 (default: as the model's "
+      "sentence-transformers files say, else mean)");
   command
       .add_option(
           "--levels", options.levels,

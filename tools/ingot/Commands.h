@@ -99,6 +99,14 @@ struct EvalFlags {
 };
 Status eval(const EvalFlags &flags);
 
+struct EmbedFlags {
+  ModelFlags model;
+  std::vector<std::string> texts;
+  std::string file; // a text on each line; "-": standard input
+  bool json = false;
+};
+Status embed(const EmbedFlags &flags);
+
 Status tokenize(const TokenizeFlags &flags);
 Status render(const RenderFlags &flags);
 

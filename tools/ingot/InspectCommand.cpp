@@ -4,6 +4,7 @@
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 
+#include "runtime/engine/Encoder.h"
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
 #include "runtime/support/Printable.h"
@@ -90,6 +91,16 @@ Json modelJson(const fbs::Plan &plan) {
             {"min_p", model.default_min_p()},
             {"repetition_penalty", model.default_repetition_penalty()}}},
           {"layers", layers}};
+}
+
+// Null of a model that generates.
+Json embeddingJson(const fbs::ModelInfo &model) {
+  const fbs::EmbeddingInfo *embedding = model.embedding();
+  if (!embedding)
+    return nullptr;
+  return {{"dimensions", model.hidden()},
+          {"pooling", fbs::EnumNamePoolKind(embedding->pooling())},
+          {"normalized", embedding->normalized()}};
 }
 
 Json targetJson(const fbs::Target &target) {
@@ -186,6 +197,7 @@ Json artifactJson(const Artifact &artifact, bool verified) {
                  {"weights_bytes", plan.weights_bytes()},
                  {"states", states},
                  {"targets", targets}};
+  report["model"]["embedding"] = embeddingJson(*plan.model());
   if (const fbs::Provenance *origin = plan.provenance()) {
     auto inputs = Json::array();
     if (origin->inputs())
@@ -299,7 +311,13 @@ void printText(const Artifact &artifact, const Json &report) {
               shown(model.family()).c_str(), double(model.parameters()) / 1e6);
   std::printf("          vocab %u, hidden %u, context %u, %s head, %u layers\n",
               model.vocab(), model.hidden(), model.context(),
-              model.tied_head() ? "tied" : "own", model.layers()->size());
+              model.embedding()   ? "no"
+              : model.tied_head() ? "tied"
+                                  : "own",
+              model.layers()->size());
+  if (const fbs::EmbeddingInfo *embedding = model.embedding())
+    std::printf("          an encoder: vectors of %u numbers, %s\n",
+                model.hidden(), embeddingText(*embedding).c_str());
   std::printf("layers\n");
   printLayers(artifact.plan());
   std::printf("weights\n");

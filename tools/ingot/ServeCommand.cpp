@@ -4,6 +4,7 @@
 #include "tools/ingot/Report.h"
 
 #include "runtime/memory/AvailableMemory.h"
+#include "runtime/serve/EncoderModel.h"
 #include "runtime/serve/EngineModel.h"
 #include "runtime/serve/Server.h"
 #include "tools/text/InputText.h"
@@ -48,6 +49,28 @@ EngineOptions engineOptions(const ServeFlags &flags) {
   return options;
 }
 
+// Is the artifact an encoder? Only its description is looked at.
+Result<bool> isEncoder(const std::string &path) {
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
+  return artifact.plan().model()->embedding() != nullptr;
+}
+
+Result<std::unique_ptr<serve::ServedEncoder>>
+openEncoder(const NamedPath &named, const ServeFlags &flags,
+            std::string &memory) {
+  EncoderOptions options;
+  options.level = flags.level;
+  options.threads = flags.threads;
+  options.stepTokens = flags.stepTokens;
+  options.verifyChecksums = flags.verify;
+  options.context = flags.context;
+  options.sequences = flags.sequences;
+  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Encoder> encoder,
+                         Encoder::open(named.path, options));
+  memory = encoder->contract().describe();
+  return serve::EncoderModel::create(std::move(encoder), named.name);
+}
+
 void say(bool json, const std::string &message) {
   if (json)
     std::fprintf(stderr, "%s\n", serve::messageJson(message).c_str());
@@ -69,8 +92,22 @@ Status serve(const ServeFlags &flags) {
   EngineOptions wanted = engineOptions(flags);
   INGOT_RETURN_IF_ERROR(flags.speculation.apply(wanted));
   std::vector<std::unique_ptr<serve::ServedModel>> models;
+  std::vector<std::unique_ptr<serve::ServedEncoder>> encoders;
   for (const std::string &each : flags.models) {
     NamedPath named = splitName(each);
+    INGOT_ASSIGN_OR_RETURN(bool encodes, isEncoder(named.path));
+    if (encodes) {
+      std::string memory;
+      INGOT_ASSIGN_OR_RETURN(auto encoder, openEncoder(named, flags, memory));
+      say(flags.logJson,
+          "encoder \"" + encoder->card().id + "\": " + named.path +
+              ", texts of up to " + std::to_string(encoder->card().context) +
+              " tokens, batch " + std::to_string(encoder->card().sequences));
+      if (!flags.logJson)
+        std::fprintf(stderr, "%s", memory.c_str());
+      encoders.push_back(std::move(encoder));
+      continue;
+    }
     INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                            Engine::open(named.path, wanted));
     std::string memory = engine->contract().describe();
@@ -89,6 +126,10 @@ Status serve(const ServeFlags &flags) {
     models.push_back(std::move(model));
   }
 
+  if (models.empty() && wanted.speculation != Speculation::None)
+    return Status::invalid("speculation is for models that generate, and all "
+                           "of these are encoders");
+
   options.http.host = flags.host;
   options.http.port = std::uint16_t(flags.port);
   options.http.maxConnections = std::size_t(flags.maxConnections);
@@ -106,8 +147,9 @@ Status serve(const ServeFlags &flags) {
   options.onMessage = [json](const std::string &message) {
     say(json, message);
   };
-  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<serve::Server> server,
-                         serve::Server::create(std::move(models), options));
+  INGOT_ASSIGN_OR_RETURN(
+      std::unique_ptr<serve::Server> server,
+      serve::Server::create(std::move(models), options, std::move(encoders)));
   bool isLocal = flags.host == "127.0.0.1" || flags.host == "localhost" ||
                  flags.host == "::1";
   if (!isLocal && options.keys.empty())

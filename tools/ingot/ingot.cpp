@@ -276,6 +276,7 @@ int main(int argc, char **argv) {
                "  ingot inspect model.ingot\n"
                "  ingot bench model.ingot\n"
                "  ingot eval model.ingot --text held-out.txt\n"
+               "  ingot embed encoder.ingot \"a text\" \"another\"\n"
                "\n"
                "`ingot COMMAND --help` tells the rest.",
                "ingot");
@@ -364,6 +365,23 @@ int main(int argc, char **argv) {
       ->check(wholeFrom<std::int64_t>(2));
   eval->add_flag("--json", evalFlags.json, "For programs");
   eval->callback([&] { status = cli::eval(evalFlags); });
+
+  EmbedFlags embedFlags;
+  CLI::App *embed =
+      app.add_subcommand("embed", "Turn texts into vectors, with an encoder");
+  addModel(embed, embedFlags.model);
+  embed
+      ->add_option("--context", embedFlags.model.context,
+                   "Tokens of the longest text [the model's, at most 4096]")
+      ->check(wholeFrom<std::int32_t>(1));
+  embed->add_option("texts", embedFlags.texts, "The texts");
+  embed->add_option("--file", embedFlags.file,
+                    "Read the texts from this file, one on each line; - for "
+                    "standard input");
+  embed->add_flag("--json", embedFlags.json, "For programs");
+  embed->footer("A line of numbers for each text. A text that is longer than "
+                "the model takes is\nrefused: nothing is cut off.");
+  embed->callback([&] { status = cli::embed(embedFlags); });
 
   // Only for the list of commands: their arguments are the compiler's.
   app.add_subcommand("check",

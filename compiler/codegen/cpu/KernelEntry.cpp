@@ -231,6 +231,8 @@ Result<KernelEntry> kernelEntry(const std::string &op,
                  outputName(output)};
   } else if (op == "gather_rows") {
     entry = {"Elementwise", "ingot_gather_rows", {}, "gather_rows"};
+  } else if (op == "pool") {
+    entry = {"Elementwise", "ingot_pool", {}, "pool"};
   } else {
     return Status::unsupported("no CPU kernel for the operation \"" + op +
                                "\"");

@@ -5,6 +5,7 @@
 #include "compiler/frontend/StrictJson.h"
 #include "compiler/frontend/huggingface/QuantizedTensors.h"
 #include "compiler/frontend/huggingface/SafetensorsFolder.h"
+#include "compiler/frontend/huggingface/SentenceTransformers.h"
 #include "compiler/frontend/huggingface/TokenizerFiles.h"
 
 #include <algorithm>
@@ -214,6 +215,9 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   if (!problems.empty())
     return problems.status(path, descriptor->family);
 
+  // After the tensors, whose tables hold every position.
+  if (spec.embedding)
+    INGOT_RETURN_IF_ERROR(readSentenceTransformers(folder, spec));
   INGOT_ASSIGN_OR_RETURN(
       spec.licence, readFirst(folder, {"LICENSE", "LICENSE.txt", "LICENSE.md",
                                        "LICENCE", "LICENCE.txt"}));

@@ -26,7 +26,15 @@ public:
   Result<std::string> readText(const std::string &name,
                                std::uint64_t maxBytes) const;
 
+  // A file of a folder within this one, by the same rules.
+  bool has(const std::string &folder, const std::string &name) const;
+  Result<std::string> readText(const std::string &folder,
+                               const std::string &name,
+                               std::uint64_t maxBytes) const;
+
 private:
+  Result<std::string> readFile(const std::string &path,
+                               std::uint64_t maxBytes) const;
   std::string path_;
   std::string canonical_;
 };

@@ -57,6 +57,18 @@ bool isSameTable(const RotarySpec &a, const RotarySpec &b) {
            a.originalContextLength == b.originalContextLength));
 }
 
+lm::PoolKind poolKindOf(Pooling pooling) {
+  switch (pooling) {
+  case Pooling::Mean:
+    return lm::PoolKind::Mean;
+  case Pooling::Cls:
+    return lm::PoolKind::Cls;
+  case Pooling::Last:
+    return lm::PoolKind::Last;
+  }
+  llvm_unreachable("all poolings are handled");
+}
+
 // "layer.3.q_norm.7"
 bool isOfOneHead(const std::string &role) {
   return role.find(".q_norm.") != std::string::npos ||
@@ -92,6 +104,7 @@ private:
   Value attention(std::int64_t layer, Value input, llvm::ArrayRef<Value> ropes);
   Value feedForward(std::int64_t layer, Value input);
   Value addBlock(std::int64_t layer, Value x, llvm::ArrayRef<Value> ropes);
+  Value addHead(Value x);
 
   InFlightDiagnostic error() { return emitError(builder_.getUnknownLoc()); }
   Location loc(const std::string &name) {
@@ -234,8 +247,8 @@ LogicalResult LmBuilder::addExperts(std::int64_t layer, const std::string &name,
 // Norms of each head's own, one head after another.
 LogicalResult LmBuilder::addHeadNorms(std::int64_t layer) {
   const LayerSpec &spec = spec_.layers[layer];
-  for (auto [norm, heads] : {std::pair("q_norm", spec.heads),
-                             std::pair("k_norm", spec.kvHeads)}) {
+  for (auto [norm, heads] :
+       {std::pair("q_norm", spec.heads), std::pair("k_norm", spec.kvHeads)}) {
     std::string role = layerRole(layer, norm);
     if (!spec_.parameters.count(role + ".0"))
       continue;
@@ -342,13 +355,14 @@ void LmBuilder::addStates() {
 }
 
 LogicalResult LmBuilder::addProgram() {
-  std::string head = spec_.tiedHead ? "embed" : "lm_head";
   Type tokenRow =
       RankedTensorType::get({ShapedType::kDynamic}, builder_.getI32Type());
+  std::int64_t resultColumns =
+      spec_.embedding ? spec_.hiddenSize : spec_.vocabSize;
   auto program = builder_.create<lm::ProgramOp>(
       loc("main"), builder_.getStringAttr("main"),
       TypeAttr::get(builder_.getFunctionType({tokenRow, tokenRow},
-                                             {rows(spec_.vocabSize)})),
+                                             {rows(resultColumns)})),
       ArrayAttr(), ArrayAttr());
   Block *block =
       builder_.createBlock(&program.getBody(), {}, {tokenRow, tokenRow},
@@ -371,20 +385,35 @@ LogicalResult LmBuilder::addProgram() {
         builder_.getF64FloatAttr(
             rotary->kind == RotaryKind::Dynamic ? rotary->factor : 0.0)));
   }
-  Value x = builder_.create<lm::EmbedOp>(loc("embed"), rows(spec_.hiddenSize),
-                                         program.getTokens(), symbol("embed"),
-                                         f32(spec_.embeddingScale));
+  Value x = builder_.create<lm::EmbedOp>(
+      loc("embed"), rows(spec_.hiddenSize), program.getTokens(),
+      symbol("embed"), f32(spec_.embeddingScale),
+      spec_.tokenTypes ? symbol("token_types") : FlatSymbolRefAttr());
   if (spec_.learnedPositions) {
     Value positions = builder_.create<lm::EmbedOp>(
         loc("positions"), x.getType(), program.getPositions(),
-        symbol("positions"), f32(1.0));
+        symbol("positions"), f32(1.0), FlatSymbolRefAttr());
     x = builder_.create<lm::AddOp>(loc("embed_positions"), x.getType(), x,
                                    positions, f32(1.0));
   }
+  if (spec_.embeddingNorm)
+    x = norm(loc("embed_norm"), "embed_norm", x);
   for (std::int64_t layer = 0;
        layer < static_cast<std::int64_t>(spec_.layers.size()); ++layer) {
     x = addBlock(layer, x, ropes);
   }
+  builder_.create<lm::ReturnOp>(loc("return"), addHead(x));
+  return success();
+}
+
+// What the rows of the last layer become: logits, or vectors of texts.
+Value LmBuilder::addHead(Value x) {
+  if (spec_.embedding)
+    return builder_.create<lm::PoolOp>(
+        loc("pool"), x.getType(),
+        lm::PoolKindAttr::get(context_, poolKindOf(spec_.embedding->pooling)),
+        x, spec_.embedding->normalized ? builder_.getUnitAttr() : UnitAttr());
+  std::string head = spec_.tiedHead ? "embed" : "lm_head";
   x = builder_.create<lm::SelectRowsOp>(loc("select_rows"), x.getType(), x);
   x = norm(loc("final_norm"), "final_norm", x);
   x = builder_.create<lm::LinearOp>(loc("lm_head"), rows(spec_.vocabSize), x,
@@ -393,8 +422,7 @@ LogicalResult LmBuilder::addProgram() {
     x = builder_.create<lm::CapOp>(loc("logits"), x.getType(), x,
                                    f32(spec_.logitScale),
                                    f32(spec_.logitSoftcap));
-  builder_.create<lm::ReturnOp>(loc("return"), x);
-  return success();
+  return x;
 }
 
 Value LmBuilder::linear(std::int64_t layer, const std::string &role,
@@ -435,6 +463,7 @@ Value LmBuilder::addBlock(std::int64_t layer, Value x,
   Value attended = attention(layer, input, ropes);
   attended = norm(layer, "attn_post_norm", spec.attnPostNorm, attended);
   Value sum = add(layer, "attn_residual", x, attended);
+  sum = norm(layer, "attn_sum_norm", spec.attnSumNorm, sum);
   // In a parallel block the feed-forward reads what the attention read.
   Value from =
       spec.parallel && !spec.ffnNorm
@@ -442,7 +471,8 @@ Value LmBuilder::addBlock(std::int64_t layer, Value x,
           : norm(layer, "ffn_norm", spec.ffnNorm, spec.parallel ? x : sum);
   Value fed = feedForward(layer, from);
   fed = norm(layer, "ffn_post_norm", spec.ffnPostNorm, fed);
-  return add(layer, "ffn_residual", sum, fed);
+  return norm(layer, "ffn_sum_norm", spec.ffnSumNorm,
+              add(layer, "ffn_residual", sum, fed));
 }
 
 Value LmBuilder::attention(std::int64_t layer, Value input,
@@ -489,7 +519,8 @@ Value LmBuilder::attention(std::int64_t layer, Value input,
       builder_.getI64IntegerAttr(spec.heads),
       builder_.getI64IntegerAttr(spec.kvHeads),
       builder_.getI64IntegerAttr(spec.headDim), f32(spec.softmaxScale),
-      builder_.getI64IntegerAttr(spec.slidingWindow), f32(spec.softCap));
+      builder_.getI64IntegerAttr(spec.slidingWindow), f32(spec.softCap),
+      spec.bidirectional ? builder_.getUnitAttr() : UnitAttr());
   return linear(layer, "o", attended, spec_.hiddenSize, spec.biases.o);
 }
 

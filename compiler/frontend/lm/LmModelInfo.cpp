@@ -37,6 +37,12 @@ public:
     info.set("templates", templates());
     text(info, "licence", spec_.licence);
     text(info, "model_card", spec_.modelCard);
+    if (spec_.embedding) {
+      NamedAttrList embedding;
+      text(embedding, "pooling", poolingName(spec_.embedding->pooling));
+      flag(embedding, "normalized", spec_.embedding->normalized);
+      info.set("embedding", dictionary(embedding));
+    }
     return info.getDictionary(builder_.getContext());
   }
 

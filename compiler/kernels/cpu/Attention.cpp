@@ -26,7 +26,8 @@ struct Item {
   int32_t token;
   int32_t sequence;
   int32_t position;
-  int32_t first; // sees [first, position]
+  int32_t first; // sees [first, last]
+  int32_t last;
 };
 
 struct alignas(64) Tile {
@@ -56,6 +57,8 @@ INGOT_INLINE Item itemAt(const abi::AttentionParams &params, int32_t index) {
   item.position = span.firstPosition + (item.token - span.firstRow);
   item.first =
       params.window > 0 ? maxOf(0, item.position - params.window + 1) : 0;
+  item.last = params.bidirectional ? span.firstPosition + span.numRows - 1
+                                   : item.position;
   return item;
 }
 
@@ -136,7 +139,7 @@ INGOT_INLINE void beginTile(Tile &tile, const abi::AttentionParams &params,
         params.query +
         (static_cast<int64_t>(item.token) * params.heads + item.head) * headDim;
     first = minOf(first, item.first);
-    last = maxOf(last, item.position);
+    last = maxOf(last, item.last);
     tile.begun[q] = false;
   }
   tile.firstBlock = first / kBlock;
@@ -156,7 +159,7 @@ INGOT_INLINE void attendBlock(Tile &state, const abi::AttentionParams &params,
   int32_t anyLow = kBlock, anyHigh = 0, commonLow = 0, commonHigh = kBlock;
   INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
     low[q] = maxOf(0, items[q].first - block * kBlock);
-    high[q] = minOf(kBlock, items[q].position + 1 - block * kBlock);
+    high[q] = minOf(kBlock, items[q].last + 1 - block * kBlock);
     if (low[q] < high[q]) {
       anyLow = minOf(anyLow, low[q]);
       anyHigh = maxOf(anyHigh, high[q]);

@@ -1,5 +1,5 @@
 // The kernels that touch each element once or twice: rms_norm, layer_norm,
-// quantize, gated, activate, add, cap, gather_rows and embed. Entry points take
+// quantize, gated, activate, add, cap, gather_rows, pool and embed. Entry points take
 // the params of KernelAbi.h, the slice and then constants, which code generation
 // supplies (KernelEntry.cpp lists them). `group` 0 means float32 output only.
 #include "compiler/kernels/cpu/Simd.h"
@@ -216,6 +216,40 @@ extern "C" void ingot_gather_rows(const abi::GatherRowsParams *params,
   }
 }
 
+extern "C" void ingot_pool(const abi::PoolParams *params,
+                           const abi::Slice *slice) {
+  const int32_t width = params->width;
+  for (int32_t item = slice->begin; item < slice->end; ++item) {
+    const abi::SequenceSpan span =
+        params->sequences[params->tokenSequence[params->rows[item]]];
+    const int32_t first = params->kind == abi::PoolKind::Last
+                              ? span.firstRow + span.numRows - 1
+                              : span.firstRow;
+    const int32_t count =
+        params->kind == abi::PoolKind::Mean ? span.numRows : 1;
+    const float *from = params->input + static_cast<int64_t>(first) * width;
+    float *to = params->output + static_cast<int64_t>(item) * width;
+    VecF squares = splat(0.0f);
+    for (int32_t k = 0; k < width; k += kLanes) {
+      const int32_t lanes = width - k;
+      VecF sum = loadSome(from + k, lanes);
+      for (int32_t t = 1; t < count; ++t)
+        sum = sum + loadSome(from + static_cast<int64_t>(t) * width + k, lanes);
+      if (params->kind == abi::PoolKind::Mean)
+        sum = sum / splat(static_cast<float>(count));
+      squares = fmaOf(sum, sum, squares);
+      storeSome(to + k, sum, lanes);
+    }
+    if (!params->normalize)
+      continue;
+    const float length = __builtin_sqrtf(sumLanes(squares));
+    const float divisor = length > 1e-12f ? length : 1e-12f;
+    for (int32_t k = 0; k < width; k += kLanes)
+      storeSome(to + k, loadSome(to + k, width - k) / splat(divisor),
+                width - k);
+  }
+}
+
 // One row of the table: a lane of its tile.
 template <WeightCode Code>
 INGOT_INLINE void embed(const abi::EmbedParams *params, const abi::Slice *slice,
@@ -228,6 +262,9 @@ INGOT_INLINE void embed(const abi::EmbedParams *params, const abi::Slice *slice,
     float *output = params->output + static_cast<int64_t>(item) * hidden;
     for (int32_t k = 0; k < hidden; ++k)
       output[k] = values.at(k) * scale;
+    if (const float *bias = params->bias)
+      for (int32_t k = 0; k < hidden; ++k)
+        output[k] = output[k] + bias[k];
   }
 }
 

@@ -231,6 +231,9 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
         params.window > 0 && position - params.window + 1 > 0
             ? position - params.window + 1
             : 0;
+    const std::int32_t last =
+        params.bidirectional ? sequence.firstPosition + sequence.numRows - 1
+                             : position;
     const Cache cache(params.cache, params.blockTable, sequence, headDim, type);
     const float *q =
         params.query +
@@ -239,14 +242,13 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
     float M = 0.0f, S = 0.0f;
     std::vector<float> A(headDim, 0.0f);
     bool begun = false;
-    for (std::int32_t block = first / kBlock; block <= position / kBlock;
-         ++block) {
+    for (std::int32_t block = first / kBlock; block <= last / kBlock; ++block) {
       float p[kBlock];
       float maximum[kBlock];
       for (std::int32_t j = 0; j < kBlock; ++j) {
         const std::int32_t at = block * kBlock + j;
         p[j] = -std::numeric_limits<float>::infinity();
-        if (at >= first && at <= position) {
+        if (at >= first && at <= last) {
           float score = 0.0f;
           for (std::int32_t d = 0; d < headDim; ++d)
             score = std::fma(q[d], cache.key(kvHead, d, at), score);
@@ -273,14 +275,14 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
       if (cache.hasScales())
         for (std::int32_t j = 0; j < kBlock; ++j) {
           const std::int32_t at = block * kBlock + j;
-          if (at >= first && at <= position)
+          if (at >= first && at <= last)
             p[j] = p[j] * cache.valueScale(kvHead, at);
         }
       std::vector<float> v(headDim, 0.0f);
       for (std::int32_t d = 0; d < headDim; ++d)
         for (std::int32_t j = 0; j < kBlock; ++j) {
           const std::int32_t at = block * kBlock + j;
-          if (at >= first && at <= position)
+          if (at >= first && at <= last)
             v[d] = std::fma(p[j], cache.value(kvHead, d, at), v[d]);
         }
       if (!begun) {

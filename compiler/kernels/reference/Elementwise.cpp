@@ -130,4 +130,33 @@ void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice) {
                      k];
 }
 
+void pool(const abi::PoolParams &params, const abi::Slice &slice) {
+  for (std::int32_t r = slice.begin; r < slice.end; ++r) {
+    const abi::SequenceSpan &span =
+        params.sequences[params.tokenSequence[params.rows[r]]];
+    float *to = params.output + static_cast<std::int64_t>(r) * params.width;
+    auto at = [&](std::int32_t row, std::int32_t k) {
+      return params.input[static_cast<std::int64_t>(row) * params.width + k];
+    };
+    for (std::int32_t k = 0; k < params.width; ++k)
+      switch (params.kind) {
+      case abi::PoolKind::Mean: {
+        float sum = at(span.firstRow, k);
+        for (std::int32_t t = 1; t < span.numRows; ++t)
+          sum = sum + at(span.firstRow + t, k);
+        to[k] = sum / static_cast<float>(span.numRows);
+        break;
+      }
+      case abi::PoolKind::Cls:
+        to[k] = at(span.firstRow, k);
+        break;
+      case abi::PoolKind::Last:
+        to[k] = at(span.firstRow + span.numRows - 1, k);
+        break;
+      }
+    if (params.normalize)
+      normalizeLength(to, params.width);
+  }
+}
+
 } // namespace ingot::reference

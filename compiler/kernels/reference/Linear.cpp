@@ -115,10 +115,14 @@ float weightAt(const abi::PackedWeights &weights, std::int64_t row,
 void embed(const abi::EmbedParams &params, const abi::Slice &slice,
            const Encoding &encoding) {
   for (std::int32_t t = slice.begin; t < slice.end; ++t)
-    for (std::int32_t k = 0; k < params.hidden; ++k)
-      params.output[static_cast<std::int64_t>(t) * params.hidden + k] =
-          weightAt(params.table, params.tokens[t], k, params.hidden, encoding) *
+    for (std::int32_t k = 0; k < params.hidden; ++k) {
+      float &y =
+          params.output[static_cast<std::int64_t>(t) * params.hidden + k];
+      y = weightAt(params.table, params.tokens[t], k, params.hidden, encoding) *
           params.scale;
+      if (params.bias)
+        y = y + params.bias[k];
+    }
 }
 
 void linear(const abi::LinearParams &params, const abi::Slice &slice,

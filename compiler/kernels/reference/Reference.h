@@ -39,6 +39,7 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
 void attention(const abi::AttentionParams &params, const abi::Slice &slice,
                CacheType type, Quantization quantization);
 void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice);
+void pool(const abi::PoolParams &params, const abi::Slice &slice);
 void layerNorm(const abi::LayerNormParams &params, const abi::Slice &slice,
                Quantization quantization);
 void activate(const abi::ActivateParams &params, const abi::Slice &slice,

@@ -144,6 +144,13 @@ float sumOfSquares(const float *values, std::int32_t width) {
   return sumPairwise(lanes);
 }
 
+void normalizeLength(float *values, std::int32_t width) {
+  const float length = std::sqrt(sumOfSquares(values, width));
+  const float divisor = length > 1e-12f ? length : 1e-12f;
+  for (std::int32_t k = 0; k < width; ++k)
+    values[k] = values[k] / divisor;
+}
+
 Moments moments(const float *values, std::int32_t width, float eps) {
   float sums[16] = {};
   for (std::int32_t k = 0; k < width; ++k)

@@ -36,6 +36,8 @@ float quantizeHead(const float *values, std::int32_t headDim,
 
 // The sum of squares by the law of RMSNorm: 16 lanes, then pairwise.
 float sumOfSquares(const float *values, std::int32_t width);
+// Divides by the Euclidean length, at least 1e-12.
+void normalizeLength(float *values, std::int32_t width);
 // Mean and inverse deviation of a row by the law of LayerNorm.
 struct Moments {
   float mean = 0;

@@ -66,7 +66,8 @@ public:
                         std::int32_t(op.by_position()
                                          ? table.rows()
                                          : context_.plan->model()->vocab()),
-                        op.scale()};
+                        op.scale(),
+                        vector(op.bias())};
     out.itemsPerRow = 1;
     out.bytesPerRow =
         rowBytes({op.output()}) + double(table.size()) / double(table.rows());
@@ -312,7 +313,8 @@ public:
                             std::int32_t(op.head_dim()),
                             std::int32_t(op.window()),
                             op.scale(),
-                            op.soft_cap()};
+                            op.soft_cap(),
+                            op.bidirectional()};
     out.itemsPerRow = std::int32_t(op.heads());
     // A slice should hold the queries that read the same keys.
     out.itemMultiple = std::int32_t(op.heads() / op.kv_heads());
@@ -325,6 +327,22 @@ public:
     out.params.gatherRows = {rows(op.input()),
                              context_.arrays->logitRows.data(),
                              rows(op.output()), 0, std::int32_t(op.width())};
+    out.domain = fbs::Domain::logit_row;
+    out.itemsPerRow = 1;
+    out.bytesPerRow = 2.0 * rowBytes({op.output()});
+  }
+
+  void bind(const fbs::Pool &op, BoundLaunch &out) const {
+    // Rows and spans are the same in every group.
+    out.params.pool = {rows(op.input()),
+                       context_.arrays->logitRows.data(),
+                       context_.arrays->groups.front().sequences.data(),
+                       context_.arrays->tokenSequence.data(),
+                       rows(op.output()),
+                       0,
+                       std::int32_t(op.width()),
+                       static_cast<abi::PoolKind>(op.kind()),
+                       op.normalize()};
     out.domain = fbs::Domain::logit_row;
     out.itemsPerRow = 1;
     out.bytesPerRow = 2.0 * rowBytes({op.output()});
@@ -408,6 +426,9 @@ BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
   case fbs::Params::Combine:
     binder.bind(*launch.params_as_Combine(), out);
     break;
+  case fbs::Params::Pool:
+    binder.bind(*launch.params_as_Pool(), out);
+    break;
   case fbs::Params::NONE:
     break; // refused by verifyPlan
   }
@@ -487,6 +508,9 @@ void BoundLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
     break;
   case fbs::Params::Combine:
     params.combine.numTokens = rows;
+    break;
+  case fbs::Params::Pool:
+    params.pool.numRows = rows;
     break;
   case fbs::Params::NONE:
     break;

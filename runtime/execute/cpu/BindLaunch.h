@@ -32,6 +32,7 @@ union KernelParams {
   abi::DispatchParams dispatch;
   abi::ExpertLinearParams expertLinear;
   abi::CombineParams combine;
+  abi::PoolParams pool;
 };
 
 // The arrays of a step, at addresses that never change.

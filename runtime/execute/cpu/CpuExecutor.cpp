@@ -93,6 +93,8 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(
   self->logits_ =
       reinterpret_cast<const float *>(context.bufferData(target.logits()));
   self->logitStride_ = logits.row_bytes() / sizeof(float);
+  self->logitColumns_ = logits.columns();
+  self->isEncoder_ = plan.model()->embedding() != nullptr;
   return self;
 }
 
@@ -141,6 +143,13 @@ Status CpuExecutor::run(const StepPlan &plan, const KvCache &cache) {
     return Status::internal("the executor is bound to another cache");
   INGOT_RETURN_IF_ERROR(checkStepPlan(plan, limits_));
   INGOT_RETURN_IF_ERROR(checkHidden(plan));
+  if (isEncoder_)
+    for (const StepSequence &sequence : plan.sequences)
+      if (sequence.firstPosition != 0)
+        return Status::internal("sequence " + std::to_string(sequence.id) +
+                                " begins at position " +
+                                std::to_string(sequence.firstPosition) +
+                                "; an encoder takes whole texts");
   INGOT_RETURN_IF_ERROR(fillArrays(plan, cache));
   std::int32_t end =
       plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
@@ -257,8 +266,7 @@ void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
 std::span<const float> CpuExecutor::logits(std::int32_t row) const {
   if (row < 0 || row >= logitCount_)
     return {};
-  return {logits_ + logitStride_ * std::uint64_t(row),
-          std::size_t(limits_.vocab)};
+  return {logits_ + logitStride_ * std::uint64_t(row), logitColumns_};
 }
 
 void CpuExecutor::setProfiling(bool enabled) {

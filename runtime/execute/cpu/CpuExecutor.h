@@ -87,6 +87,8 @@ private:
   std::vector<std::vector<BoundLaunch>> fills_; // of each exit; may be empty
   const float *logits_ = nullptr;
   std::uint64_t logitStride_ = 0;
+  std::size_t logitColumns_ = 0;
+  bool isEncoder_ = false;
   std::int32_t logitCount_ = 0;
   // The cut that each segment ends at; null: it ends at none.
   struct Cut {

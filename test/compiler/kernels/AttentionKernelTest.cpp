@@ -187,6 +187,10 @@ TEST_P(AttentionKernelTest, EqualsTheReference) {
            {windows[firstWindow], windows[(firstWindow + 3) % 6]}) {
         abi::AttentionParams params = step.attention(cache, query.data());
         params.window = window;
+        // What looks both ways has no window; 1 is that of the token itself.
+        params.bidirectional = window == 0 || window == 1;
+        if (params.bidirectional)
+          params.window = 0;
         params.softCap = window == 31 ? 5.0f : 0.0f;
         const int group = geometry.headDim % 32 == 0 && window != 32 ? 32 : 0;
         codegen::KernelConfig config = step.config();
@@ -212,11 +216,45 @@ TEST_P(AttentionKernelTest, EqualsTheReference) {
         const std::string what = "heads " + std::to_string(geometry.heads) +
                                  " of " + std::to_string(geometry.headDim) +
                                  ", window " + std::to_string(window) +
-                                 ", rows " + std::to_string(step.numTokens);
+                                 ", rows " + std::to_string(step.numTokens) +
+                                 (params.bidirectional ? ", both ways" : "");
         EXPECT_TRUE(sameBytes(got, want)) << what;
         EXPECT_TRUE(sameBytes(gotRows, wantRows)) << what;
       }
     }
+}
+
+// A token that looks both ways sees what the last token sees looking back: with
+// its query in the last place, the causal kernel gives the same bits.
+TEST_P(AttentionKernelTest, BothWaysIsTheViewOfTheLast) {
+  Random random(11);
+  for (const int rows : {1, 31, 32, 33, 70}) {
+    const Step step({4, 2, 32}, CacheType::F16, {{rows, 0}}, random);
+    PoisonedBuffer cache(step.cacheBytes());
+    step.fill(cache, random);
+    const int width = 4 * 32, items = rows * 4;
+    std::vector<float> query(static_cast<std::size_t>(rows) * width);
+    for (float &x : query)
+      x = uniform(random, -2, 2);
+    PoisonedBuffer both(query.size() * 4), back(query.size() * 4);
+    abi::AttentionParams params = step.attention(cache, query.data());
+    params.bidirectional = 1;
+    params.output = both.as<float>();
+    const abi::KernelFn kernel =
+        kernelsFor(*level, "attention", step.config()).at(0);
+    runSliced(kernel, &params, items, 0, random);
+    for (int t = 0; t < rows; ++t) {
+      std::vector<float> moved = query;
+      std::copy_n(query.begin() + t * width, width,
+                  moved.begin() + (rows - 1) * width);
+      params = step.attention(cache, moved.data());
+      params.output = back.as<float>();
+      runSliced(kernel, &params, items, 0, random);
+      EXPECT_TRUE(sameFloats(both.as<float>() + t * width,
+                             back.as<float>() + (rows - 1) * width, width))
+          << "token " << t << " of " << rows;
+    }
+  }
 }
 
 // What a later token wrote, even infinity or NaN, changes no earlier token.

@@ -266,6 +266,63 @@ TEST_P(ElementwiseKernelTest, GatherRows) {
   }
 }
 
+// Ragged sequences of which some want a result, in every way; a text of zeros has
+// no length that could divide it.
+TEST_P(ElementwiseKernelTest, Pool) {
+  Random random(9);
+  const std::vector<abi::SequenceSpan> sequences = {
+      {0, 1, 0, 0}, {1, 5, 0, 0}, {6, 33, 0, 0}, {39, 3, 0, 0}};
+  std::vector<std::int32_t> tokenSequence;
+  for (int s = 0; s < 4; ++s)
+    tokenSequence.insert(tokenSequence.end(), sequences[s].numRows, s);
+  const std::vector<std::int32_t> rows = {0, 38, 39, 41};
+  for (const int width : kWidths)
+    for (const abi::PoolKind kind :
+         {abi::PoolKind::Mean, abi::PoolKind::Cls, abi::PoolKind::Last})
+      for (const int normalize : {0, 1}) {
+        std::vector<float> input(tokenSequence.size() * width);
+        for (float &x : input)
+          x = uniform(random, -3, 3);
+        std::fill(input.begin() + 39 * width, input.end(), 0.0f);
+        PoisonedBuffer got(4u * rows.size() * width),
+            want(4u * rows.size() * width);
+        abi::PoolParams params = {input.data(),
+                                  rows.data(),
+                                  sequences.data(),
+                                  tokenSequence.data(),
+                                  want.as<float>(),
+                                  4,
+                                  width,
+                                  kind,
+                                  normalize};
+        reference::pool(params, wholeSlice(4));
+        params.output = got.as<float>();
+        runSliced(kernelsFor(*level, "pool", {}).at(0), &params, 4, 0, random);
+        EXPECT_TRUE(sameBytes(got, want))
+            << "width " << width << ", kind " << static_cast<int>(kind);
+        // And by the definition, in float64.
+        for (int r = 0; r < 4; ++r) {
+          const abi::SequenceSpan &span = sequences[tokenSequence[rows[r]]];
+          std::vector<double> truth(width);
+          double squares = 0;
+          for (int k = 0; k < width; ++k) {
+            for (int t = 0; t < span.numRows; ++t)
+              if (kind == abi::PoolKind::Mean ||
+                  t == (kind == abi::PoolKind::Cls ? 0 : span.numRows - 1))
+                truth[k] += input[(span.firstRow + t) * width + k];
+            if (kind == abi::PoolKind::Mean)
+              truth[k] /= span.numRows;
+            squares += truth[k] * truth[k];
+          }
+          const double divisor =
+              normalize ? std::max(std::sqrt(squares), 1e-12) : 1;
+          for (int k = 0; k < width; ++k)
+            EXPECT_NEAR(got.as<float>()[r * width + k], truth[k] / divisor,
+                        1e-5);
+        }
+      }
+}
+
 TEST_P(ElementwiseKernelTest, RopeTable) {
   Random random(5);
   for (const int rotaryDim : {2, 16, 64, 80, 128}) {

@@ -283,8 +283,13 @@ TEST_P(LinearKernelTest, EmbedEqualsTheReference) {
       for (std::int32_t &id : ids)
         id = below(random, vocab);
       ids[0] = vocab - 1;
+      std::vector<float> bias(hidden);
+      for (float &x : bias)
+        x = uniform(random, -1, 1);
       abi::EmbedParams params = {ids.data(), weights.packed, nullptr, tokens,
-                                 hidden,     vocab,          1.5f};
+                                 hidden,     vocab,          1.5f,    nullptr};
+      if (hidden != 32)
+        params.bias = bias.data();
       PoisonedBuffer want(4u * tokens * hidden), got(4u * tokens * hidden);
       params.output = want.as<float>();
       reference::embed(params, wholeSlice(tokens), test.encoding);

@@ -289,6 +289,45 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // -----
 
+// Rows are pooled once.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %s = lm.select_rows %x : tensor<?x64xf32>
+  // expected-error@+1 {{pool_c1: the input's rows are selected already}}
+  %y = lm.pool mean %s : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// What is pooled is not joined with rows of all tokens.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %s = lm.pool cls %x : tensor<?x64xf32>
+  // expected-error@+1 {{program_c3: reads selected rows together with rows of all tokens}}
+  %y = lm.add %x, %s : tensor<?x64xf32>
+  lm.return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// A bias is a vector of the table's columns.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+// expected-note@+1 {{the weight is here}}
+lm.weight @v16 [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error@+1 {{embed_c2: @v16 must be a vector of 64 f32, found [16] f32 row}}
+  %x = lm.embed %tokens, @w bias @v16 : tensor<?x64xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
 // A program returns its own type.
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
@@ -695,6 +734,20 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // -----
 
+// What looks both ways sees everything.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // expected-error@+1 {{attention_c4: what looks both ways has no window, found 8}}
+  %y = lm.attention %x, %k, %v state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 8 : i64, bidirectional} : tensor<?x64xf32>, tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
 // A soft cap is not negative.
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
@@ -1075,6 +1128,18 @@ module attributes {lm.model = {family = "f", name = "n", architecture = "a", voc
 // Layers are in order.
 // expected-error@+1 {{lm.model layers[0] has index 1}}
 module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [{index = 1 : i64, heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, rope_kind = "default", rope_theta = 1.0e4, rope_attention_factor = 1.0, window = 0 : i64, softmax_scale = 0.25, soft_cap = 0.0, ffn = 96 : i64, activation = "silu", norm_eps = 1.0e-5, qk_norm = true, qkv_bias = true, output_bias = false}], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {}
+
+// -----
+
+// A pooling has a name.
+// expected-error@+1 {{lm.model embedding: no pooling is called "max"}}
+module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [{index = 0 : i64, heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, rope_kind = "default", rope_theta = 1.0e4, rope_attention_factor = 1.0, window = 0 : i64, softmax_scale = 0.25, soft_cap = 0.0, ffn = 96 : i64, activation = "silu", norm_eps = 1.0e-5, qk_norm = true, qkv_bias = true, output_bias = false}], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = "", embedding = {pooling = "max", normalized = true}}} {}
+
+// -----
+
+// A pooling says whether its vectors have length 1.
+// expected-error@+1 {{lm.model embedding lacks the key 'normalized'}}
+module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [{index = 0 : i64, heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64, rope_kind = "default", rope_theta = 1.0e4, rope_attention_factor = 1.0, window = 0 : i64, softmax_scale = 0.25, soft_cap = 0.0, ffn = 96 : i64, activation = "silu", norm_eps = 1.0e-5, qk_norm = true, qkv_bias = true, output_bias = false}], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = "", embedding = {pooling = "cls"}}} {}
 
 // -----
 

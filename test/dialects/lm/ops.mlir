@@ -46,6 +46,7 @@ lm.weight @head_norm [16] encoding <f32> layout row value dense<1.0> : tensor<16
 lm.weight @rope.0 [8] encoding <f32> layout row value dense<0.5> : tensor<8xf32>
 // CHECK: lm.state @kv0 {dtype = f16, head_dim = 16 : i64, kv_heads = 2 : i64, layers = 2 : i64, window = 8 : i64}
 lm.state @kv0 {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16, window = 8 : i64}
+lm.state @kv_all {layers = 1 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
 
 // Operators as an importer states them.
 // CHECK-LABEL: lm.program @imported(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>) -> tensor<?x128xf32>
@@ -81,6 +82,20 @@ lm.program @imported(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tenso
   %l = lm.linear %s, @embed : tensor<?x64xf32> -> tensor<?x128xf32>
   // CHECK: lm.return %[[L]] : tensor<?x128xf32>
   lm.return %l : tensor<?x128xf32>
+}
+
+// An encoder: a vector added to every row, a look both ways, rows made one.
+// CHECK-LABEL: lm.program @encoder
+lm.program @encoder(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  // CHECK: %[[X:.*]] = lm.embed %arg0, @embed bias @norm : tensor<?x64xf32>
+  %x = lm.embed %tokens, @embed bias @norm : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // CHECK: %[[A:.*]] = lm.attention %[[X]], %{{.*}}, %{{.*}} state @kv_all[0] {bidirectional, head_dim
+  %a = lm.attention %x, %k, %v state @kv_all[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, bidirectional} : tensor<?x64xf32>, tensor<?x32xf32>
+  // CHECK: %[[P:.*]] = lm.pool mean %[[A]] {normalize} : tensor<?x64xf32>
+  %p = lm.pool mean %a {normalize} : tensor<?x64xf32>
+  // CHECK: lm.return %[[P]] : tensor<?x64xf32>
+  lm.return %p : tensor<?x64xf32>
 }
 
 // Fused and quantised operators.

@@ -66,6 +66,7 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
     plan.kernel @rope_write op "rope_cache_write" config {} scratch 0
     plan.kernel @attention op "attention" config {} scratch 1024
     plan.kernel @gather op "gather_rows" config {} scratch 0
+    plan.kernel @pool op "pool" config {} scratch 0
     // CHECK: plan.segment @early output @h {
     plan.segment @early output @h {
       // CHECK: plan.embed table @embed to @h scale = 1.000000e+00 variants [#plan.variant<1, 0, @embed_f16>]
@@ -97,6 +98,8 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
       plan.gated @gu quantized @xq width = 32 activation = "silu" variants [#plan.variant<1, 0, @gated>]
       // CHECK: plan.gather_rows @h to @last width = 32
       plan.gather_rows @h to @last width = 32 variants [#plan.variant<1, 0, @gather>]
+      // CHECK: plan.pool "cls" @h to @last width = 32 normalize
+      plan.pool "cls" @h to @last width = 32 normalize variants [#plan.variant<1, 0, @pool>]
     }
   }
 

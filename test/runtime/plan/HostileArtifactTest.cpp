@@ -488,6 +488,118 @@ TEST(HostileArtifactTest, experts) {
   }
 }
 
+// The tiny model as an encoder: it looks both ways and pools where it gathered.
+TinyArtifact asEncoder() {
+  TinyArtifact tiny = TinyArtifact::make();
+  fbs::TargetT &target = *tiny.plan.targets[0];
+  tiny.plan.model->embedding = std::make_unique<fbs::EmbeddingInfoT>();
+  tiny.plan.model->embedding->normalized = true;
+  launch(tiny, "layer.0.attention").params.AsAttention()->bidirectional = true;
+  auto &launches = target.segments[0]->launches;
+  while (launches.back()->name != "gather")
+    launches.pop_back();
+  fbs::PoolT pool;
+  pool.input = launches.back()->params.AsGatherRows()->input;
+  pool.output = launches.back()->params.AsGatherRows()->output;
+  pool.width = launches.back()->params.AsGatherRows()->width;
+  pool.normalize = true;
+  launches.back()->name = "pool";
+  target.logits = pool.output;
+  target.kernels[launches.back()->variants[0]->kernel]->op = "pool";
+  launches.back()->params.Set(std::move(pool));
+  return tiny;
+}
+
+// And about encoders, or as if there were one.
+TEST(HostileArtifactTest, encoders) {
+  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
+    return *t.plan.targets[0];
+  };
+  auto pool = [](TinyArtifact &t) -> fbs::PoolT & {
+    return *launch(t, "pool").params.AsPool();
+  };
+  auto attention = [](TinyArtifact &t) -> fbs::AttentionT & {
+    return *launch(t, "layer.0.attention").params.AsAttention();
+  };
+  const Lie lies[] = {
+      {"looks back alone in an encoder",
+       [&](auto &t) { attention(t).bidirectional = false; }},
+      {"looks both ways in a model that generates",
+       [](auto &t) {
+         t = TinyArtifact::make();
+         launch(t, "layer.0.attention").params.AsAttention()->bidirectional =
+             true;
+       }},
+      {"looks both ways, and has a window",
+       [&](auto &t) { attention(t).window = 8; }},
+      {"looks both ways, and has a window",
+       [&](auto &t) { attention(t).window = t.plan.states[0]->window = 8; }},
+      {"pooling is unknown",
+       [](auto &t) { t.plan.model->embedding->pooling = fbs::PoolKind(3); }},
+      {"pools otherwise than the model says",
+       [&](auto &t) { pool(t).kind = fbs::PoolKind::cls; }},
+      {"pools otherwise than the model says",
+       [&](auto &t) { pool(t).kind = fbs::PoolKind(200); }},
+      {"pools otherwise than the model says",
+       [&](auto &t) { pool(t).normalize = false; }},
+      {"pools in a model that generates",
+       [&](auto &t) {
+         t.plan.model->embedding.reset();
+         attention(t).bidirectional = false;
+         t.plan.model->vocab = t.plan.model->hidden;
+         t.plan.weights[0]->rows = t.plan.model->vocab;
+       }},
+      {"ends with one launch that pools into its vectors; found 0",
+       [&](auto &t) { target(t).segments[0]->launches.pop_back(); }},
+      {"ends with one launch that pools into its vectors; found 2",
+       [&](auto &t) {
+         target(t).segments[0]->launches.push_back(
+             std::make_unique<fbs::LaunchT>(launch(t, "pool")));
+       }},
+      {"ends with one launch that pools into its vectors; found 1",
+       [&](auto &t) {
+         auto &launches = target(t).segments[0]->launches;
+         std::swap(launches.back(), launches[launches.size() - 2]);
+       }},
+      {"ends with one launch that pools into its vectors; found 1",
+       [&](auto &t) { ++target(t).logits; }},
+      {"is not a float32 vector of 32",
+       [&](auto &t) { target(t).logits += 2; }},
+      {"is not a float32 vector of 32", [&](auto &t) { target(t).logits = 0; }},
+      {"is not a float32 vector of 16",
+       [](auto &t) { t.plan.model->hidden = 16; }},
+      {"one segment and no exits",
+       [&](auto &t) {
+         target(t).segments.push_back(
+             std::make_unique<fbs::ProgramSegmentT>(*target(t).segments[0]));
+       }},
+      {"one segment and no exits",
+       [&](auto &t) {
+         target(t).exits.push_back(std::make_unique<fbs::ExitT>());
+       }},
+      {"width is 0", [&](auto &t) { pool(t).width = 0; }},
+      {"expected float32 [64]", [&](auto &t) { pool(t).width = 64; }},
+      {"rows of another domain",
+       [&](auto &t) { pool(t).input = target(t).logits; }},
+      {"bias: weight 99",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->bias = 99; }},
+      {"bias: weight \"layer.0.qkv\" has layout \"r16\"",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->bias = 3; }},
+      {"bias: weight \"inv_freq\" has 8 elements, expected 32",
+       [](auto &t) { launch(t, "embed").params.AsEmbed()->bias = 1; }},
+  };
+  TempFolder folder;
+  Status status = openBytes(folder, asEncoder().bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = asEncoder();
+    lie.tell(tiny);
+    Status refused = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
+  }
+}
+
 // Thousands of random changes to header, table and plan, past the checksums.
 TEST(HostileArtifactTest, randomDamageNeverCrashes) {
   TempFolder folder;

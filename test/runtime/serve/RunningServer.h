@@ -30,10 +30,16 @@ public:
       models.push_back(std::make_unique<FakeModel>(name, engine));
     start(std::move(models), options);
   }
-  RunningServer(std::vector<std::unique_ptr<serve::ServedModel>> models,
-                serve::ServerOptions options) {
+  RunningServer(
+      std::vector<std::unique_ptr<serve::ServedModel>> models,
+      serve::ServerOptions options,
+      std::vector<std::unique_ptr<serve::ServedEncoder>> encoders = {}) {
     options.http.port = 0;
-    start(std::move(models), options);
+    options.onRecord = [this](const serve::RequestRecord &record) {
+      std::lock_guard lock(mutex_);
+      records_.push_back(record);
+    };
+    start(std::move(models), options, std::move(encoders));
   }
   ~RunningServer() {
     engine->isHeld = false;
@@ -72,8 +78,10 @@ public:
 
 private:
   void start(std::vector<std::unique_ptr<serve::ServedModel>> models,
-             const serve::ServerOptions &options) {
-    auto made = serve::Server::create(std::move(models), options);
+             const serve::ServerOptions &options,
+             std::vector<std::unique_ptr<serve::ServedEncoder>> encoders = {}) {
+    auto made =
+        serve::Server::create(std::move(models), options, std::move(encoders));
     if (!made) {
       ADD_FAILURE() << made.status().message();
       std::abort();

@@ -1,6 +1,7 @@
 #include "compiler/package/PlanTranslation.h"
 
 #include "dialects/lm/LmDialect.h"
+#include "dialects/lm/Provenance.h"
 #include "runtime/plan/KernelAbi.h"
 #include "runtime/plan/plan_generated.h"
 
@@ -376,6 +377,14 @@ private:
         return nullptr;
       }
       launch->layer = plan::locationLayer(launch->name).value_or(-1);
+      for (lm::Origin &from : lm::originsOf(inner.getLoc())) {
+        auto origin = std::make_unique<fbs::OriginT>();
+        origin->name = std::move(from.name);
+        origin->imported = std::move(from.imported);
+        origin->first = from.first;
+        origin->columns = from.columns;
+        launch->origins.push_back(std::move(origin));
+      }
       for (auto variant :
            launchOp.getVariants().getAsRange<plan::VariantAttr>()) {
         auto entry = std::make_unique<fbs::VariantT>();

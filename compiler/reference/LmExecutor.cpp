@@ -26,34 +26,36 @@ void roundHeads(std::vector<float> &numbers, std::int32_t headDim) {
   }
 }
 
-class Run {
+class Run : public LmRun {
 public:
   Run(const std::map<std::string, LoadedWeight> &weights,
-      std::span<const std::int32_t> tokens, std::span<const std::int64_t> rows)
+      std::span<const std::int32_t> tokens, std::span<const std::int64_t> rows,
+      LmObserver *observer = nullptr)
       : weights_(weights), tokens_(tokens), rows_(rows),
-        positions_(tokens.size()) {
+        positions_(tokens.size()), observer_(observer) {
     std::iota(positions_.begin(), positions_.end(), 0);
   }
 
   Status execute(Operation &op);
   const LmRows &value(Value value) const { return values_.at(value); }
 
-private:
-  using CacheKey = std::pair<std::string, std::uint64_t>;
-  struct CacheLayer {
-    std::vector<float> keys, values; // [positions, kvHeads * headDim]
-  };
-
-  const LoadedWeight &weight(llvm::StringRef name) const {
+  LmRows *rows(Value value) override {
+    auto found = values_.find(value);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+  const LoadedWeight &weight(llvm::StringRef name) const override {
     return weights_.at(name.str());
   }
+
+private:
+  using CacheKey = std::pair<std::string, std::uint64_t>;
   LmRows quantizedAs(LmRows rows, Type type) const {
     if (auto quantized = dyn_cast<lm::QuantizedType>(type))
       return quantizeRows(rows, quantized.getGroup(), quantized.getBits());
     return rows;
   }
   template <typename OpT>
-  void store(OpT op, const LmRows &keys, const LmRows &values) {
+  Status store(OpT op, const LmRows &keys, const LmRows &values) {
     Type dtype = lm::lookupState(op, op.getStateAttr()).getDtype();
     auto headDim = static_cast<std::int32_t>(op.getHeadDim());
     auto round = [&](std::vector<float> numbers) {
@@ -64,11 +66,12 @@ private:
         roundHeads(numbers, headDim);
       return numbers;
     };
-    caches_[CacheKey{op.getState().str(), op.getStateLayer()}] = {
-        round(keys.values), round(values.values)};
+    LmCache &cache = caches_[CacheKey{op.getState().str(), op.getStateLayer()}];
+    cache = {round(keys.values), round(values.values)};
+    return observer_ ? observer_->stored(*op, cache, *this) : Status::ok();
   }
   template <typename OpT> LmRows attend(OpT op) const {
-    const CacheLayer &cache =
+    const LmCache &cache =
         caches_.at(CacheKey{op.getState().str(), op.getStateLayer()});
     AttentionShape shape{static_cast<std::int64_t>(op.getHeads()),
                          static_cast<std::int64_t>(op.getKvHeads()),
@@ -94,14 +97,15 @@ private:
   LmRows columns(const LmRows &from, std::int64_t first,
                  std::int64_t count) const;
   void split(lm::SplitOp op);
-  void ropeCacheWrite(lm::RopeCacheWriteOp op);
+  Status ropeCacheWrite(lm::RopeCacheWriteOp op);
 
   const std::map<std::string, LoadedWeight> &weights_;
   std::span<const std::int32_t> tokens_;
   std::span<const std::int64_t> rows_;
   std::vector<std::int32_t> positions_;
   llvm::DenseMap<Value, LmRows> values_;
-  std::map<CacheKey, CacheLayer> caches_;
+  std::map<CacheKey, LmCache> caches_;
+  LmObserver *observer_ = nullptr;
 };
 
 LmRows Run::embed(lm::EmbedOp op) const {
@@ -222,7 +226,7 @@ void Run::split(lm::SplitOp op) {
   }
 }
 
-void Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
+Status Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
   const LmRows qkv = value(op.getQkv());
   std::int64_t heads = op.getHeads(), kvHeads = op.getKvHeads();
   std::int64_t headDim = op.getHeadDim();
@@ -248,7 +252,7 @@ void Run::ropeCacheWrite(lm::RopeCacheWriteOp op) {
                op.getInterleaved());
   }
   values_[op.getQuery()] = std::move(q);
-  store(op, k, v);
+  return store(op, k, v);
 }
 
 Status Run::execute(Operation &op) {
@@ -277,9 +281,10 @@ Status Run::execute(Operation &op) {
                    rotary.getRotaryDim(), rotary.getInterleaved()));
       })
       .Case([&](lm::AttentionOp attention) {
-        store(attention, value(attention.getKey()),
-              value(attention.getValue()));
-        set(attend(attention));
+        status = store(attention, value(attention.getKey()),
+                       value(attention.getValue()));
+        if (status)
+          set(attend(attention));
       })
       .Case([&](lm::AddOp add) {
         LmRows sum = value(add.getResidual());
@@ -357,7 +362,7 @@ Status Run::execute(Operation &op) {
                          quantize.getType().getBits()));
       })
       .Case([&](lm::CutOp cut) { set(value(cut.getInput())); })
-      .Case([&](lm::RopeCacheWriteOp write) { ropeCacheWrite(write); })
+      .Case([&](lm::RopeCacheWriteOp write) { status = ropeCacheWrite(write); })
       .Case([&](lm::CachedAttentionOp attention) {
         set(quantizedAs(attend(attention), attention.getType()));
       })
@@ -365,7 +370,7 @@ Status Run::execute(Operation &op) {
         status = Status::unsupported("the reference executor has no " +
                                      op.getName().getStringRef().str());
       });
-  return status;
+  return status && observer_ ? observer_->ran(op, *this) : status;
 }
 
 } // namespace
@@ -378,32 +383,68 @@ Result<LmExecutor> LmExecutor::create(ModuleOp module,
     return Status::invalid("expected one lm.program, found " +
                            std::to_string(programs.size()));
   executor.program_ = programs.front();
-  INGOT_ASSIGN_OR_RETURN(LmSourceFiles files,
-                         LmSourceFiles::open(module, folder));
+  INGOT_ASSIGN_OR_RETURN(executor.files_, LmSourceFiles::open(module, folder));
   for (lm::WeightOp weight : module.getOps<lm::WeightOp>()) {
-    INGOT_ASSIGN_OR_RETURN(LoadedWeight loaded, files.load(weight));
+    INGOT_ASSIGN_OR_RETURN(LoadedWeight loaded, executor.files_.load(weight));
     executor.weights_.emplace(weight.getSymName().str(), std::move(loaded));
   }
   return executor;
+}
+
+Status LmExecutor::checkTokens(std::span<const std::int32_t> tokens) const {
+  lm::ProgramOp program = program_;
+  for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>()) {
+    std::int64_t rows = weights_.at(embed.getTable().str()).rows;
+    if (embed.getTokens() == program.getPositions()) {
+      if (std::ssize(tokens) > rows)
+        return Status::invalid(std::to_string(tokens.size()) +
+                               " tokens, the model has " +
+                               std::to_string(rows) + " positions");
+      continue;
+    }
+    for (std::int32_t token : tokens)
+      if (token < 0 || token >= rows)
+        return Status::invalid("token id " + std::to_string(token) +
+                               " is outside the embedding");
+  }
+  return Status::ok();
+}
+
+Status LmExecutor::observe(std::span<const std::int32_t> tokens,
+                           LmObserver &observer) const {
+  lm::ProgramOp program = program_;
+  INGOT_RETURN_IF_ERROR(checkTokens(tokens));
+  std::vector<std::int64_t> rows(tokens.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  Run run(weights_, tokens, rows, &observer);
+  for (Operation &op : program.getEntryBlock().without_terminator()) {
+    auto exit = dyn_cast<lm::ExitOp>(op);
+    if (!exit) {
+      INGOT_RETURN_IF_ERROR(run.execute(op));
+      continue;
+    }
+    for (Operation &inner : exit.getHead().front().without_terminator())
+      INGOT_RETURN_IF_ERROR(run.execute(inner));
+  }
+  return Status::ok();
+}
+
+Result<LoadedWeight> LmExecutor::load(lm::WeightOp weight,
+                                      lm::EncodingAttr encoding) const {
+  if (encoding == weight.getEncoding())
+    return weights_.at(weight.getSymName().str());
+  lm::WeightOp other = weight.clone();
+  other.setEncodingAttr(encoding);
+  Result<LoadedWeight> loaded = files_.load(other);
+  other->destroy();
+  return loaded;
 }
 
 Result<std::vector<float>> LmExecutor::run(std::span<const std::int32_t> tokens,
                                            std::span<const std::int64_t> rows,
                                            const std::string &exitName) const {
   lm::ProgramOp program = program_;
-  for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
-    for (std::int32_t token : tokens)
-      if (embed.getTokens() == program.getTokens() &&
-          (token < 0 || token >= weights_.at(embed.getTable().str()).rows))
-        return Status::invalid("token id " + std::to_string(token) +
-                               " is outside the embedding");
-  for (auto embed : program.getEntryBlock().getOps<lm::EmbedOp>())
-    if (std::int64_t table = weights_.at(embed.getTable().str()).rows;
-        embed.getTokens() == program.getPositions() &&
-        static_cast<std::int64_t>(tokens.size()) > table)
-      return Status::invalid(std::to_string(tokens.size()) +
-                             " tokens, and positions for " +
-                             std::to_string(table));
+  INGOT_RETURN_IF_ERROR(checkTokens(tokens));
   for (std::int64_t row : rows)
     if (row < 0 || row >= static_cast<std::int64_t>(tokens.size()))
       return Status::invalid("row " + std::to_string(row) + " of " +

@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -76,9 +77,10 @@ public:
     ordered.push_back(write);
     for (Operation *op : ordered) {
       Operation *copy = builder.clone(*op, mapping);
-      copy->setLoc(lm::nameLocation(
+      copy->setLoc(lm::derivedLocation(
           copy->getContext(),
-          (exit.getName() + "." + lm::locationName(op->getLoc())).str()));
+          (exit.getName() + "." + lm::locationName(op->getLoc())).str(),
+          op->getLoc()));
     }
     return success();
   }

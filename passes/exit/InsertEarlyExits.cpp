@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -146,7 +147,9 @@ private:
     mapping.map(tail.select.getResult(), rows);
     for (Operation *op : tail.rest) {
       Operation *copy = builder.clone(*op, mapping);
-      copy->setLoc(location(name + "." + lm::locationName(op->getLoc()).str()));
+      copy->setLoc(lm::derivedLocation(
+          module.getContext(),
+          name + "." + lm::locationName(op->getLoc()).str(), op->getLoc()));
     }
     builder.create<lm::YieldOp>(location(name),
                                 ValueRange{mapping.lookup(tail.logits)});

@@ -7,6 +7,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 
 namespace ingot {
 #define GEN_PASS_DEF_FUSEEPILOGUESPASS
@@ -37,8 +38,10 @@ bool fuse(lm::AddOp add) {
     return false;
   OpBuilder builder(add);
   auto fused = builder.create<lm::LinearOp>(
-      linear.getLoc(), linear.getType(), linear.getInput(),
-      linear.getWeightAttr(), linear.getBiasAttr(), residual);
+      lm::derivedLocation(add.getContext(), lm::locationName(linear.getLoc()),
+                          {linear.getLoc(), add.getLoc()}),
+      linear.getType(), linear.getInput(), linear.getWeightAttr(),
+      linear.getBiasAttr(), residual);
   add.getResult().replaceAllUsesWith(fused.getResult());
   add->erase();
   linear->erase();

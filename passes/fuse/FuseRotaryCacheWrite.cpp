@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 
 namespace ingot {
 #define GEN_PASS_DEF_FUSEROTARYCACHEWRITEPASS
@@ -122,10 +123,19 @@ bool fuse(lm::AttentionOp attention) {
   auto normOf = [](lm::HeadNormOp norm) {
     return norm ? norm.getWeightAttr() : FlatSymbolRefAttr();
   };
+  llvm::SmallVector<Location> locations;
+  for (Operation *op :
+       std::initializer_list<Operation *>{q.norm, k.norm, q.rotary, k.rotary})
+    if (op)
+      locations.push_back(op->getLoc());
+  Location writeLocation = siblingLocation(attention.getLoc(), "cache_write");
+  if (!locations.empty())
+    writeLocation = lm::derivedLocation(
+        builder.getContext(), lm::locationName(writeLocation), locations);
   auto write = builder.create<lm::RopeCacheWriteOp>(
-      siblingLocation(attention.getLoc(), "cache_write"),
-      attention.getQuery().getType(), lm::CacheType::get(builder.getContext()),
-      qkv, q.rotary ? q.rotary.getTable() : Value(), attention.getStateAttr(),
+      writeLocation, attention.getQuery().getType(),
+      lm::CacheType::get(builder.getContext()), qkv,
+      q.rotary ? q.rotary.getTable() : Value(), attention.getStateAttr(),
       attention.getStateLayerAttr(), normOf(q.norm), normOf(k.norm),
       attention.getHeadsAttr(), attention.getKvHeadsAttr(),
       attention.getHeadDimAttr(),

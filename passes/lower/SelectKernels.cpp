@@ -9,6 +9,7 @@
 #include "compiler/codegen/cpu/CpuCodegen.h"
 #include "compiler/codegen/cpu/KernelCatalog.h"
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 #include "passes/lower/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -565,8 +566,8 @@ private:
     launchBuilder.create<RouteOp>(
         op.getLoc(), read(op.getLogits()), symbol(routes), integer(experts),
         integer(topK), op.getNormalizedAttr(), *route);
-    Location loc = lm::nameLocation(
-        context, (lm::locationName(op.getLoc()) + ".order").str());
+    Location loc = lm::derivedLocation(
+        context, (lm::locationName(op.getLoc()) + ".order").str(), op.getLoc());
     BufferOp buffer =
         makeBuffer(loc, lm::activationType(context, 2 * topK + experts + 1),
                    Domain::Token);

@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,10 +26,11 @@ lm::QuantizeOp createQuantize(Value value, lm::EncodingAttr encoding) {
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
   llvm::StringRef producer = lm::locationName(value.getLoc());
-  Location location = producer.empty()
-                          ? value.getLoc()
-                          : lm::nameLocation(value.getContext(),
-                                             (producer + ".quantize").str());
+  Location location =
+      producer.empty()
+          ? value.getLoc()
+          : lm::derivedLocation(value.getContext(),
+                                (producer + ".quantize").str(), value.getLoc());
   auto type =
       lm::QuantizedType::get(value.getContext(), lm::columnsOf(value.getType()),
                              encoding.getGroup(), encoding.getActivationBits());

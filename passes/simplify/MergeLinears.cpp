@@ -1,6 +1,7 @@
 // Merging is exact: each output row of a linear operator has its own sum.
 #include "passes/simplify/MergeLinears.h"
 
+#include "dialects/lm/Provenance.h"
 #include "passes/quantize/Calibrated.h"
 
 #include "mlir/IR/Builders.h"
@@ -33,11 +34,14 @@ FlatSymbolRefAttr mergeWeights(llvm::ArrayRef<lm::WeightOp> from,
     llvm::append_range(parts, weight.getPartsAttr());
     shape[0] += weight.getRows();
   }
+  llvm::SmallVector<Location> locations;
+  for (lm::WeightOp weight : from)
+    locations.push_back(weight.getLoc());
   auto merged = builder.create<lm::WeightOp>(
-      lm::nameLocation(builder.getContext(), name), builder.getStringAttr(name),
-      builder.getDenseI64ArrayAttr(shape), first.getEncodingAttr(),
-      first.getLayoutAttr(), builder.getArrayAttr(parts), ElementsAttr(),
-      first.getMethodAttr());
+      lm::derivedLocation(builder.getContext(), name, locations),
+      builder.getStringAttr(name), builder.getDenseI64ArrayAttr(shape),
+      first.getEncodingAttr(), first.getLayoutAttr(),
+      builder.getArrayAttr(parts), ElementsAttr(), first.getMethodAttr());
   // Takes another name where this one is taken.
   auto symbol = FlatSymbolRefAttr::get(symbols.insert(merged));
   llvm::SmallVector<lm::WeightOp> calibrated;
@@ -91,6 +95,8 @@ lm::LinearOp mergeLinears(llvm::ArrayRef<lm::LinearOp> linears,
                           llvm::StringRef lastComponent, SymbolTable &symbols) {
   llvm::SmallVector<lm::WeightOp> weights, biases;
   llvm::SmallVector<Type> types;
+  llvm::SmallVector<Location> locations;
+  llvm::SmallVector<std::int64_t> widths;
   std::int64_t columns = 0;
   lm::LinearOp leading = linears.front();
   lm::LinearOp first = leading; // in the block
@@ -101,7 +107,9 @@ lm::LinearOp mergeLinears(llvm::ArrayRef<lm::LinearOp> linears,
     if (linear.getBiasAttr())
       biases.push_back(symbols.lookup<lm::WeightOp>(*linear.getBias()));
     types.push_back(linear.getType());
-    columns += lm::columnsOf(linear.getType());
+    locations.push_back(linear.getLoc());
+    widths.push_back(lm::columnsOf(linear.getType()));
+    columns += widths.back();
   }
 
   std::string name = siblingName(leading.getWeight(), lastComponent);
@@ -111,9 +119,10 @@ lm::LinearOp mergeLinears(llvm::ArrayRef<lm::LinearOp> linears,
                                : mergeWeights(biases, name + ".bias", symbols);
 
   OpBuilder builder(first);
-  Location location = lm::nameLocation(
+  Location location = lm::columnsLocation(
       builder.getContext(),
-      siblingName(lm::locationName(leading.getLoc()), lastComponent));
+      siblingName(lm::locationName(leading.getLoc()), lastComponent), locations,
+      widths);
   auto merged = builder.create<lm::LinearOp>(
       location, lm::activationType(builder.getContext(), columns),
       first.getInput(), weight, bias, Value());

@@ -16,6 +16,7 @@ using Command = std::function<int()>;
 
 Command addCompileCommand(CLI::App &app);
 Command addCheckCommand(CLI::App &app);
+Command addDebugCommand(CLI::App &app);
 Command addFitExitsCommand(CLI::App &app);
 Command addTokenizeCommand(CLI::App &app);
 Command addRenderCommand(CLI::App &app);

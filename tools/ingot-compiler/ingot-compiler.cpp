@@ -1,4 +1,4 @@
-// The compiler's program: `ingot compile`, `tokenize` and `render` end here.
+// The compiler's program: `ingot compile`, `debug`, `tokenize` and `render` end here.
 #include "tools/ingot-compiler/Commands.h"
 
 #include "runtime/support/Printable.h"
@@ -51,6 +51,7 @@ int main(int argc, char **argv) {
   std::pair<const char *, ingot::Command> commands[] = {
       {"compile", ingot::addCompileCommand(app)},
       {"check", ingot::addCheckCommand(app)},
+      {"debug", ingot::addDebugCommand(app)},
       {"fit-exits", ingot::addFitExitsCommand(app)},
       {"tokenize", ingot::addTokenizeCommand(app)},
       {"render", ingot::addRenderCommand(app)}};

@@ -237,7 +237,7 @@ bool isForCompiler(int argc, char **argv) {
   if (argc < 2)
     return false;
   std::string command = argv[1];
-  if (command == "compile" || command == "check")
+  if (command == "compile" || command == "check" || command == "debug")
     return true;
   if (command != "tokenize" && command != "render")
     return false;
@@ -389,6 +389,9 @@ int main(int argc, char **argv) {
                      "and what it will need");
   app.add_subcommand("compile", "Compile a model (a Hugging Face folder or a "
                                 "GGUF file) into an artifact");
+
+  app.add_subcommand("debug", "What happened inside a run, and where two runs "
+                              "part: trace, compare");
 
   TokenizeFlags tokenizeFlags;
   addTokenizeFlags(app, tokenizeFlags)->callback([&] {

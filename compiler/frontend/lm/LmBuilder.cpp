@@ -6,6 +6,7 @@
 #include "compiler/frontend/lm/LmModelInfo.h"
 #include "dialects/StoredDetailsAttr.h"
 #include "dialects/lm/LmOps.h"
+#include "dialects/lm/Provenance.h"
 #include "runtime/support/MappedFile.h"
 
 #include "mlir/IR/Verifier.h"
@@ -109,6 +110,13 @@ private:
   InFlightDiagnostic error() { return emitError(builder_.getUnknownLoc()); }
   Location loc(const std::string &name) {
     return lm::nameLocation(context_, name);
+  }
+  // Of what reads the parameter `role`, which a tensor of the model holds.
+  Location weightLoc(const std::string &name, const std::string &role) {
+    auto found = spec_.parameters.find(role);
+    return lm::importedLocation(
+        context_, name,
+        found == spec_.parameters.end() ? "" : found->second.name);
   }
   Location loc(std::int64_t layer, const std::string &what) {
     return loc(layerRole(layer, what));
@@ -285,7 +293,7 @@ LogicalResult LmBuilder::addWeights() {
         matrix ? lm::nativeEncoding(part)
                : lm::EncodingAttr::get(context_, lm::WeightCode::F32, 0, false);
     builder_.create<lm::WeightOp>(
-        loc(role), builder_.getStringAttr(role),
+        weightLoc(role, role), builder_.getStringAttr(role),
         builder_.getDenseI64ArrayAttr(tensor.shape), encoding,
         lm::LayoutAttr::get(context_,
                             matrix ? lm::Layout::R16 : lm::Layout::Row),
@@ -386,13 +394,14 @@ LogicalResult LmBuilder::addProgram() {
             rotary->kind == RotaryKind::Dynamic ? rotary->factor : 0.0)));
   }
   Value x = builder_.create<lm::EmbedOp>(
-      loc("embed"), rows(spec_.hiddenSize), program.getTokens(),
+      weightLoc("embed", "embed"), rows(spec_.hiddenSize), program.getTokens(),
       symbol("embed"), f32(spec_.embeddingScale),
       spec_.tokenTypes ? symbol("token_types") : FlatSymbolRefAttr());
   if (spec_.learnedPositions) {
     Value positions = builder_.create<lm::EmbedOp>(
-        loc("positions"), x.getType(), program.getPositions(),
-        symbol("positions"), f32(1.0), FlatSymbolRefAttr());
+        weightLoc("positions", "positions"), x.getType(),
+        program.getPositions(), symbol("positions"), f32(1.0),
+        FlatSymbolRefAttr());
     x = builder_.create<lm::AddOp>(loc("embed_positions"), x.getType(), x,
                                    positions, f32(1.0));
   }
@@ -415,9 +424,10 @@ Value LmBuilder::addHead(Value x) {
         x, spec_.embedding->normalized ? builder_.getUnitAttr() : UnitAttr());
   std::string head = spec_.tiedHead ? "embed" : "lm_head";
   x = builder_.create<lm::SelectRowsOp>(loc("select_rows"), x.getType(), x);
-  x = norm(loc("final_norm"), "final_norm", x);
-  x = builder_.create<lm::LinearOp>(loc("lm_head"), rows(spec_.vocabSize), x,
-                                    symbol(head), FlatSymbolRefAttr(), Value());
+  x = norm(weightLoc("final_norm", "final_norm"), "final_norm", x);
+  x = builder_.create<lm::LinearOp>(weightLoc("lm_head", head),
+                                    rows(spec_.vocabSize), x, symbol(head),
+                                    FlatSymbolRefAttr(), Value());
   if (spec_.logitScale != 1.0 || spec_.logitSoftcap != 0.0)
     x = builder_.create<lm::CapOp>(loc("logits"), x.getType(), x,
                                    f32(spec_.logitScale),
@@ -429,7 +439,7 @@ Value LmBuilder::linear(std::int64_t layer, const std::string &role,
                         Value input, std::int64_t columns, bool bias) {
   std::string name = layerRole(layer, role);
   return builder_.create<lm::LinearOp>(
-      loc(name), rows(columns), input, symbol(name),
+      weightLoc(name, name), rows(columns), input, symbol(name),
       bias ? symbol(name + ".bias") : FlatSymbolRefAttr(), Value());
 }
 
@@ -446,8 +456,8 @@ Value LmBuilder::norm(Location location, const std::string &role, Value input) {
 
 Value LmBuilder::norm(std::int64_t layer, const std::string &role, bool present,
                       Value input) {
-  return present ? norm(loc(layer, role), layerRole(layer, role), input)
-                 : input;
+  std::string name = layerRole(layer, role);
+  return present ? norm(weightLoc(name, name), name, input) : input;
 }
 
 Value LmBuilder::add(std::int64_t layer, const std::string &what, Value x,
@@ -489,8 +499,9 @@ Value LmBuilder::attention(std::int64_t layer, Value input,
     if (spec.qkNorm != QkNorm::None) {
       bool ofRow = spec.qkNorm == QkNorm::Row;
       bool layerNorm = spec_.norm == NormKind::Layer;
+      std::string name = layerRole(layer, role + "_norm");
       value = builder_.create<lm::HeadNormOp>(
-          loc(layer, role + "_norm"), value.getType(), value,
+          weightLoc(name, name), value.getType(), value,
           symbol(layerRole(layer, role + "_norm")),
           builder_.getI64IntegerAttr(ofRow ? 1 : heads),
           builder_.getI64IntegerAttr(ofRow ? heads * spec.headDim

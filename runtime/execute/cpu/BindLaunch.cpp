@@ -364,6 +364,7 @@ std::uint8_t *BindContext::bufferData(std::int32_t index) const {
 
 BoundLaunch bindLaunch(const fbs::Launch &launch, const BindContext &context) {
   BoundLaunch out;
+  out.planned = &launch;
   out.name = launch.name()->str();
   out.layer = launch.layer();
   out.op = launch.params_type();

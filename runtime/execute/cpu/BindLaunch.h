@@ -57,6 +57,7 @@ struct BoundVariant {
 };
 
 struct BoundLaunch {
+  const fbs::Launch *planned = nullptr; // what it was bound from
   std::string name;
   std::int32_t layer = -1;
   fbs::Params op = fbs::Params::NONE;

@@ -48,7 +48,7 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(
     arrays.groups.push_back(std::move(group));
   }
 
-  BindContext context;
+  BindContext &context = self->context_;
   context.plan = &plan;
   context.target = &target;
   context.weights = weights;
@@ -229,9 +229,20 @@ void CpuExecutor::runSegment(std::vector<BoundLaunch> &launches,
         launch.domain == fbs::Domain::logit_row ? numLogits : plan.numRows();
     if (launch.domain == fbs::Domain::slot)
       rows *= std::int32_t(target_->slots());
-    if (rows > 0)
-      runLaunch(launch, rows, std::int32_t(plan.sequences.size()));
+    if (rows <= 0)
+      continue;
+    runLaunch(launch, rows, std::int32_t(plan.sequences.size()));
+    if (observer_)
+      observer_({*launch.planned, *target_->kernels()->Get(launch.latestKernel),
+                 rows, plan});
   }
+}
+
+std::span<const std::uint8_t> CpuExecutor::bufferRow(std::int32_t buffer,
+                                                     std::int32_t row) const {
+  const fbs::Buffer &rows = *target_->buffers()->Get(std::uint32_t(buffer));
+  return {context_.bufferData(buffer) + rows.row_bytes() * std::uint64_t(row),
+          rows.row_bytes()};
 }
 
 void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,

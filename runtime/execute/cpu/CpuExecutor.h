@@ -13,6 +13,15 @@
 
 namespace ingot {
 
+// A launch that has just run, for whoever observes a step.
+struct ObservedLaunch {
+  const fbs::Launch &launch;
+  const fbs::Kernel &kernel; // that ran
+  std::int32_t rows = 0;     // of the launch's domain
+  const StepPlan &step;
+};
+using LaunchObserver = std::function<void(const ObservedLaunch &)>;
+
 class CpuExecutor final : public Executor {
 public:
   // `plan` and `target` have been verified and, like `weights`, `cache` and
@@ -32,6 +41,14 @@ public:
   double attentionSeconds() const override { return attentionSeconds_; }
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;
+
+  // Called after each launch of a step, before the next one runs; null: nobody
+  // observes. What the observer reads with `bufferRow` is valid during its call
+  // alone: buffers share memory.
+  void setObserver(LaunchObserver observer) { observer_ = std::move(observer); }
+  // Row `row` of a buffer of the target: its row_bytes, by its dtype.
+  std::span<const std::uint8_t> bufferRow(std::int32_t buffer,
+                                          std::int32_t row) const;
 
   // Bytes of weight matrices that one step reads, each once.
   double weightBytesPerStep() const;
@@ -78,6 +95,8 @@ private:
   const KvCache *cache_ = nullptr;
   WorkerPool *pool_ = nullptr;
   std::vector<abi::KernelFn> functions_;
+  BindContext context_;
+  LaunchObserver observer_;
   HostMemory tokenArena_;
   HostMemory logitArena_;
   StepArrays arrays_;

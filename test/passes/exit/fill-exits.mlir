@@ -4,9 +4,9 @@
 // The fill is the later layers' way to their cache, from the state at the cut.
 // CHECK: lm.exit "exit1" %[[C:.*]] layers 1
 // CHECK: } fill {
-// CHECK-NEXT: %[[N:.*]] = lm.rms_norm %[[C]], @norm {{.*}} loc("exit1.layer.1.attn_norm")
-// CHECK-NEXT: %[[QKV:.*]] = lm.linear %[[N]], @qkv : {{.*}} loc("exit1.layer.1.qkv")
-// CHECK-NEXT: lm.rope_cache_write %[[QKV]], %{{.*}} state @kv0[1] {{.*}} loc("exit1.layer.1.cache_write")
+// CHECK-NEXT: %[[N:.*]] = lm.rms_norm %[[C]], @norm {{.*}} loc("exit1.layer.1.attn_norm"(fused<"from">["layer.1.attn_norm"]))
+// CHECK-NEXT: %[[QKV:.*]] = lm.linear %[[N]], @qkv : {{.*}} loc("exit1.layer.1.qkv"(fused<"from">["layer.1.qkv"]))
+// CHECK-NEXT: lm.rope_cache_write %[[QKV]], %{{.*}} state @kv0[1] {{.*}} loc("exit1.layer.1.cache_write"(fused<"from">["layer.1.cache_write"]))
 // CHECK-NEXT: lm.yield loc
 
 // Head and fill stand behind their segment, read its end, and the head writes
@@ -19,7 +19,7 @@
 // PLAN-NEXT: plan.linear @exit1.select_rows weight @embed to @lm_head
 // PLAN: plan.segment @exit1.fill fill_of @exit1 input @embed {
 // PLAN-NEXT: plan.rms_norm @embed weight @norm
-// PLAN-NEXT: plan.linear {{.*}} loc("exit1.layer.1.qkv")
+// PLAN-NEXT: plan.linear {{.*}} loc("exit1.layer.1.qkv"(fused<"from">["layer.1.qkv"]))
 // PLAN-NEXT: plan.rope_cache_write {{.*}} state @kv0 layer 1
 // PLAN: plan.segment @main input @embed {
 module attributes {lm.model = {family = "llama", name = "tiny", architecture = "LlamaForCausalLM", vocab = 64 : i64, hidden = 32 : i64, context = 128 : i64,

@@ -7,8 +7,8 @@
 // CHECK-NEXT: %[[C:.*]] = lm.cut "exit1" %[[H]] : tensor<?x32xf32> loc("exit1")
 // CHECK-NEXT: lm.exit "exit1" %[[C]] layers 1 : tensor<?x32xf32> head {
 // CHECK-NEXT: %[[S:.*]] = lm.select_rows %[[C]] : tensor<?x32xf32> loc("exit1.select_rows")
-// CHECK-NEXT: %[[F:.*]] = lm.rms_norm %[[S]], @norm {{.*}} loc("exit1.final_norm")
-// CHECK-NEXT: %[[L:.*]] = lm.linear %[[F]], @embed : {{.*}} loc("exit1.lm_head")
+// CHECK-NEXT: %[[F:.*]] = lm.rms_norm %[[S]], @norm {{.*}} loc("exit1.final_norm"(fused<"from">["final_norm"]))
+// CHECK-NEXT: %[[L:.*]] = lm.linear %[[F]], @embed : {{.*}} loc("exit1.lm_head"(fused<"from">["lm_head"]))
 // CHECK-NEXT: lm.yield %[[L]]
 // CHECK: lm.linear %[[C]], @o : {{.*}} loc("layer.1.down")
 // CHECK-NEXT: lm.add %[[C]],

@@ -3,7 +3,7 @@
 // The residual goes into the linear operator, behind its bias.
 // CHECK-LABEL: lm.program @main
 // CHECK: %[[X:.*]] = lm.embed
-// CHECK-NEXT: %[[Y:.*]] = lm.linear %[[X]], @o bias @b residual %[[X]] : tensor<?x64xf32> -> tensor<?x64xf32>, tensor<?x64xf32> loc("layer.0.o")
+// CHECK-NEXT: %[[Y:.*]] = lm.linear %[[X]], @o bias @b residual %[[X]] : tensor<?x64xf32> -> tensor<?x64xf32>, tensor<?x64xf32> loc("layer.0.o"(fused<"from">["layer.0.o", {{.*}}]))
 // CHECK-NEXT: lm.return %[[Y]]
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]

@@ -4,7 +4,7 @@
 // CHECK-LABEL: lm.program @main
 // CHECK: %[[ROPE:.*]] = lm.rope_table
 // CHECK-NEXT: %[[QKV:.*]] = lm.linear
-// CHECK-NEXT: %[[Q:.*]], %[[C:.*]] = lm.rope_cache_write %[[QKV]], %[[ROPE]] state @kv0[0] {head_dim = 16 : i64, heads = 4 : i64, kv_heads = 2 : i64, rotary_dim = 16 : i64} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32> loc("layer.0.cache_write")
+// CHECK-NEXT: %[[Q:.*]], %[[C:.*]] = lm.rope_cache_write %[[QKV]], %[[ROPE]] state @kv0[0] {head_dim = 16 : i64, heads = 4 : i64, kv_heads = 2 : i64, rotary_dim = 16 : i64} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32> loc("layer.0.cache_write"(fused<"from">[
 // CHECK-NEXT: lm.cached_attention %[[Q]], %[[C]] state @kv0[0] {head_dim = 16 : i64, heads = 4 : i64, kv_heads = 2 : i64, scale = 2.500000e-01 : f32} : tensor<?x64xf32> -> tensor<?x64xf32> loc("layer.0.attention")
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]

@@ -3,9 +3,9 @@
 // Linear operators of one group share the rows, named after what made them; another group, and codes of other bits, have their own; a float one reads float32.
 // CHECK-LABEL: lm.program @main
 // CHECK: %[[X:.*]] = lm.embed {{.*}} loc("embed")
-// CHECK-DAG: %[[G32:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16> loc("embed.quantize")
-// CHECK-DAG: %[[B8:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 8> loc("embed.quantize")
-// CHECK-DAG: %[[G64:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16> loc("embed.quantize")
+// CHECK-DAG: %[[G32:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16> loc("embed.quantize"(fused<"from">["embed"]))
+// CHECK-DAG: %[[B8:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 8> loc("embed.quantize"(fused<"from">["embed"]))
+// CHECK-DAG: %[[G64:.*]] = lm.quantize %[[X]] : tensor<?x64xf32> -> !lm.quantized<64, group = 64, bits = 16> loc("embed.quantize"(fused<"from">["embed"]))
 // CHECK: lm.linear %[[G32]], @i8 :
 // CHECK: lm.linear %[[G32]], @i8 :
 // CHECK: lm.linear %[[G64]], @i8b :

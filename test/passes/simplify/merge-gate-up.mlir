@@ -4,7 +4,7 @@
 // CHECK: lm.weight @layer.0.gate_up [64, 64] encoding <f32> layout r16 parts [{{.*}}name = "layer.0.gate"{{.*}}name = "layer.0.up"
 // CHECK-LABEL: lm.program @main
 // CHECK-NEXT: lm.embed
-// CHECK-NEXT: %[[GU:.*]] = lm.linear %{{.*}}, @layer.0.gate_up : tensor<?x64xf32> -> tensor<?x64xf32> loc("layer.0.gate_up")
+// CHECK-NEXT: %[[GU:.*]] = lm.linear %{{.*}}, @layer.0.gate_up : tensor<?x64xf32> -> tensor<?x64xf32> loc("layer.0.gate_up"(fused<array<i64: 32, 32>>["layer.0.gate", 
 // CHECK-NEXT: lm.gate silu %[[GU]]
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]

@@ -3,9 +3,9 @@
 // Three projections become one, whose weight has the rows of q, k and v in order.
 // CHECK-NOT: @layer.0.q [
 // CHECK: lm.weight @layer.0.qkv [128, 64] encoding <f32> layout r16 parts [{{.*}}name = "layer.0.q"{{.*}}name = "layer.0.k"{{.*}}name = "layer.0.v"
-// CHECK-SAME: loc("layer.0.qkv")
+// CHECK-SAME: loc("layer.0.qkv"(fused<"from">[
 // CHECK-LABEL: lm.program @main
-// CHECK: %[[QKV:.*]] = lm.linear %[[X:.*]], @layer.0.qkv : tensor<?x64xf32> -> tensor<?x128xf32> loc("layer.0.qkv")
+// CHECK: %[[QKV:.*]] = lm.linear %[[X:.*]], @layer.0.qkv : tensor<?x64xf32> -> tensor<?x128xf32> loc("layer.0.qkv"(fused<array<i64: 64, 32, 32>>["layer.0.q", {{.*}}]))
 // CHECK: %[[S:.*]]:3 = lm.split %[[QKV]] : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
 // CHECK: %[[Q:.*]] = lm.rotary %[[S]]#0
 // CHECK: %[[K:.*]] = lm.rotary %[[S]]#1

@@ -1,0 +1,293 @@
+// `debug`: what happened inside a run, and where two runs part. Parses, calls
+// compiler/debug, prints; nothing is decided here.
+#include "compiler/debug/CompareModels.h"
+#include "compiler/debug/TraceModel.h"
+#include "compiler/driver/TextModel.h"
+#include "runtime/support/Printable.h"
+#include "tools/ingot-compiler/Commands.h"
+#include "tools/text/InputText.h"
+
+#include <cstdio>
+#include <memory>
+
+namespace ingot {
+namespace {
+
+// Beside the codes of every command: what was looked for has been found.
+constexpr int kFound = 6;
+
+void printDiagnostic(const std::string &line) {
+  std::fprintf(stderr, "%s\n", printableLines(line).c_str());
+}
+
+// What a run is given: ids, or text that a model's tokenizer encodes.
+struct TokenFlags {
+  std::vector<std::int32_t> ids;
+  std::string prompt, textFile, tokenizer;
+  std::int64_t maxTokens = 64;
+
+  bool isGiven() const {
+    return !ids.empty() || !prompt.empty() || !textFile.empty();
+  }
+};
+
+void addTokens(CLI::App &command, TokenFlags &flags) {
+  const char *group = "Tokens (one of the three)";
+  CLI::Option *ids =
+      command.add_option("--tokens", flags.ids, "Ids of tokens, by commas")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->group(group);
+  CLI::Option *prompt =
+      command
+          .add_option("-p,--prompt", flags.prompt,
+                      "A text, with the tokens that the model puts before one")
+          ->excludes(ids)
+          ->group(group);
+  command
+      .add_option("--text", flags.textFile,
+                  "The same from a file; - is standard input")
+      ->excludes(ids)
+      ->excludes(prompt)
+      ->group(group);
+  command
+      .add_option("--max-tokens", flags.maxTokens,
+                  "Only so many tokens of a text")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1) << 20))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--tokenizer", flags.tokenizer,
+                  "A model or artifact whose tokenizer encodes the text [the "
+                  "one that is run]")
+      ->group(group);
+}
+
+Result<std::vector<std::int32_t>> readTokens(const TokenFlags &flags,
+                                             const std::string &model) {
+  if (!flags.ids.empty())
+    return flags.ids;
+  std::string text = flags.prompt;
+  if (!flags.textFile.empty()) {
+    INGOT_ASSIGN_OR_RETURN(text, readSomeText(flags.textFile, "text to run"));
+  }
+  const std::string &path = flags.tokenizer.empty() ? model : flags.tokenizer;
+  if (llvm::StringRef(path).ends_with(".mlir"))
+    return Status::invalid(path + ": a stage has no tokenizer; name a model "
+                                  "with --tokenizer, or give --tokens");
+  INGOT_ASSIGN_OR_RETURN(TextModel tokenizer, TextModel::open(path));
+  INGOT_ASSIGN_OR_RETURN(auto ids, tokenizer.tokenizer().encode(text));
+  if (std::ssize(ids) > flags.maxTokens)
+    ids.resize(std::size_t(flags.maxTokens));
+  if (ids.empty())
+    return Status::invalid("the text has no tokens");
+  return ids;
+}
+
+int usage(const char *message) {
+  std::fprintf(stderr, "error: %s\n", message);
+  return 1;
+}
+
+int print(const std::string &text, int code) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  Status status = standardOutputStatus();
+  return status ? code : finish(status);
+}
+
+//===----------------------------------------------------------------------===//
+// trace
+//===----------------------------------------------------------------------===//
+
+struct TraceFlags {
+  debug::TraceRequest request;
+  TokenFlags tokens;
+  std::string layers;
+  bool json = false;
+};
+
+int runTrace(TraceFlags &flags) {
+  debug::TraceRequest &request = flags.request;
+  if (!flags.tokens.isGiven())
+    return usage("expected --tokens, --prompt or --text");
+  if (request.outputPath.empty() && !request.watchNonFinite)
+    return usage("expected -o FILE, --nan-watch or both");
+  if (request.outputPath.empty() &&
+      (!request.ops.empty() || !flags.layers.empty()))
+    return usage("--ops and --layers choose what -o writes; the watch sees "
+                 "everything");
+  if (!flags.layers.empty()) {
+    auto layers = debug::readLayers(flags.layers);
+    if (!layers)
+      return usage(layers.status().message().c_str());
+    request.layers = *layers;
+  }
+  auto tokens = readTokens(flags.tokens, request.path);
+  if (!tokens)
+    return finish(tokens.status());
+  request.tokens = std::move(*tokens);
+  request.diagnostic = printDiagnostic;
+  Result<debug::Trace> trace = debug::traceModel(request);
+  if (!trace)
+    return finish(trace.status());
+  return print(flags.json ? debug::traceJson(*trace, request)
+                          : debug::traceText(*trace, request),
+               trace->nonFinite ? kFound : 0);
+}
+
+void addRun(CLI::App &command, debug::ArtifactRunOptions &run,
+            std::string &sourceFolder) {
+  command
+      .add_option("--chunk-tokens", run.chunkTokens,
+                  "Run an artifact in steps of so many tokens [all in one]")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--threads", run.threads,
+                  "Worker threads of an artifact [from affinity and control "
+                  "group]")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--level", run.level,
+                     "Level of an artifact's code [the best that this machine "
+                     "runs]");
+  command.add_option("--source-folder", sourceFolder,
+                     "Where the files of a stage without paths are");
+}
+
+CLI::App *addTrace(CLI::App &debug, TraceFlags &flags) {
+  CLI::App *command = debug.add_subcommand(
+      "trace", "Write the intermediates of a run; watch for NaN");
+  debug::TraceRequest &request = flags.request;
+  command
+      ->add_option("MODEL", request.path,
+                   "An artifact runs on its own kernels; an .mlir stage in lm, "
+                   "a Hugging Face folder or a GGUF file in plain float32")
+      ->required();
+  addTokens(*command, flags.tokens);
+  command->add_option("-o,--output", request.outputPath,
+                      "The safetensors file to write");
+  command->add_option("--ops", request.ops,
+                      "Only tensors whose names match this regular expression");
+  command->add_option("--layers", flags.layers,
+                      "Only these layers: 3, 3-5 or 3-");
+  command->add_flag("--nan-watch", request.watchNonFinite,
+                    "Name the first launch, layer and position with a number "
+                    "that is not finite");
+  addRun(*command, request.run, request.sourceFolder);
+  command->add_flag("--json", flags.json, "For programs");
+  command->footer(
+      "Names are those of the imported model's operators: layer.3.q,\n"
+      "layer.3.activation, final_norm. A merged launch is written part by "
+      "part, a\n"
+      "fused one as the result of its last operator; layer.3.query, .keys and\n"
+      ".values are what attention reads. Rows are positions.\n"
+      "\n"
+      "  ingot debug trace model.ingot -p \"Once upon\" -o out.safetensors\n"
+      "  ingot debug trace model.ingot --tokens 1,5,9 --layers 3 --ops "
+      "'attention|ffn' -o out.safetensors\n"
+      "  ingot debug trace model.ingot --text page.txt --nan-watch\n"
+      "\n"
+      "Exit codes: 0 done (all finite); 6 a number is not finite; else as\n"
+      "every command.");
+  return command;
+}
+
+//===----------------------------------------------------------------------===//
+// compare
+//===----------------------------------------------------------------------===//
+
+struct CompareFlags {
+  debug::CompareRequest request;
+  TokenFlags tokens;
+  bool json = false;
+};
+
+int runCompare(CompareFlags &flags) {
+  debug::CompareRequest &request = flags.request;
+  if (flags.tokens.isGiven()) {
+    // A side that has a tokenizer: the first that is no stage and no tensors.
+    std::string model = request.a;
+    auto kind = debug::kindOf(request.a);
+    if (kind && (*kind == debug::SourceKind::Tensors ||
+                 llvm::StringRef(request.a).ends_with(".mlir")))
+      model = request.b;
+    auto tokens = readTokens(flags.tokens, model);
+    if (!tokens)
+      return finish(tokens.status());
+    request.tokens = std::move(*tokens);
+  }
+  request.diagnostic = printDiagnostic;
+  Result<debug::Comparison> comparison = debug::compareModels(request);
+  if (!comparison)
+    return finish(comparison.status());
+  return print(flags.json ? debug::comparisonJson(*comparison)
+                          : debug::comparisonText(*comparison),
+               comparison->first() ? kFound : 0);
+}
+
+CLI::App *addCompare(CLI::App &debug, CompareFlags &flags) {
+  CLI::App *command = debug.add_subcommand(
+      "compare", "Find the first operator at which two runs part");
+  debug::CompareRequest &request = flags.request;
+  command
+      ->add_option("A", request.a,
+                   "An artifact, an .mlir stage in lm, a model (Hugging Face "
+                   "folder, GGUF file), or tensors (a .safetensors file, or a "
+                   "folder of them without config.json)")
+      ->required();
+  command->add_option("B", request.b, "The same; the reference")->required();
+  addTokens(*command, flags.tokens);
+  command
+      ->add_option("--tolerance", request.options.tolerance,
+                   "Error of an operator that is no divergence, relative to "
+                   "the size of what it adds")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--growth", request.options.growth,
+                   "Where neither side is a stage or model: how many times the "
+                   "error of its inputs a tensor may have")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  addRun(*command, request.run, request.sourceFolder);
+  command->add_flag("--json", flags.json, "For programs");
+  command->footer(
+      "A stage or model (B before A) runs operator by operator on what the\n"
+      "other side's operators were given, with its weights rounded as the "
+      "other\n"
+      "side's are, so that an error is the operator's own. Two artifacts, or "
+      "an\n"
+      "artifact and tensors, run by themselves, and an error counts where it "
+      "is\n"
+      "more than what it was made from explains.\n"
+      "\n"
+      "  ingot debug compare model.ingot ./Model -p \"Once upon a time\"\n"
+      "  ingot debug compare stages/3-fuse.mlir stages/0-import.mlir --tokens "
+      "1,5,9\n"
+      "  ingot debug compare model.ingot dump.safetensors\n"
+      "  ingot debug compare ./Model dump.safetensors\n"
+      "\n"
+      "tools/debug/dump_transformers.py writes such a dump with its tokens.\n"
+      "Exit codes: 0 no operator diverges; 6 one does; else as every command.");
+  return command;
+}
+
+} // namespace
+
+Command addDebugCommand(CLI::App &app) {
+  CLI::App *debug = app.add_subcommand(
+      "debug", "What happened inside a run, and where two runs part");
+  debug->require_subcommand(1);
+  auto traceFlags = std::make_shared<TraceFlags>();
+  CLI::App *trace = addTrace(*debug, *traceFlags);
+  auto compareFlags = std::make_shared<CompareFlags>();
+  CLI::App *compare = addCompare(*debug, *compareFlags);
+  return [=] {
+    if (compare->parsed())
+      return runCompare(*compareFlags);
+    if (trace->parsed())
+      return runTrace(*traceFlags);
+    return 1;
+  };
+}
+
+} // namespace ingot

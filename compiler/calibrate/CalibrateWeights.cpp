@@ -198,7 +198,7 @@ private:
       moments_.emplace(g, SecondMoments(groups_[g].columns));
     }
     Status problem;
-    runner_->executor().observeLaunches(
+    runner_->executor().observeInputs(
         [&](const BoundLaunch &launch, std::int32_t rows) {
           auto found = byLaunch.find(launch.name);
           if (found == byLaunch.end() || launch.op != fbs::Params::Linear)
@@ -222,7 +222,7 @@ private:
       INGOT_RETURN_IF_ERROR(runner_->begin(windows_[w]));
       INGOT_RETURN_IF_ERROR(runner_->runTo(-1, -1, /*wantsLogits=*/false));
     }
-    runner_->executor().observeLaunches({});
+    runner_->executor().observeInputs({});
     INGOT_RETURN_IF_ERROR(problem);
     for (const auto &[g, moments] : moments_)
       if (moments.numRows() != std::ssize(windows_) * windowTokens_)

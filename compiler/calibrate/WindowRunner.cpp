@@ -16,6 +16,7 @@ Result<WindowRunner> WindowRunner::open(const std::string &path,
                                         std::int32_t windowTokens,
                                         unsigned threads) {
   EngineOptions options;
+  options.device = "cpu";
   options.threads = int(threads);
   options.context = windowTokens;
   options.stepTokens = windowTokens;

@@ -19,7 +19,7 @@ public:
                                    std::int32_t windowTokens, unsigned threads);
 
   Engine &engine() { return *engine_; }
-  CpuExecutor &executor() { return engine_->executor(); }
+  CpuExecutor &executor() { return *engine_->cpuExecutor(); }
 
   // The windows of a text, in which nothing is a control token: each begins
   // with what the tokenizer puts before a text, then has the next tokens, `size`

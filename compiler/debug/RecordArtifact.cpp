@@ -90,7 +90,7 @@ public:
   }
 
   Result<Recording> run(std::span<const std::int32_t> tokens) {
-    CpuExecutor &executor = engine_.executor();
+    CpuExecutor &executor = *engine_.cpuExecutor();
     executor.setObserver([this](const ObservedLaunch &launch) {
       if (status_)
         status_ = observe(launch);
@@ -247,7 +247,7 @@ private:
   // Which slot each row of the experts is (KernelAbi.h, order_slots).
   void readOrder(const fbs::OrderSlots &op, std::int32_t tokens) {
     auto *order = reinterpret_cast<const std::int32_t *>(
-        engine_.executor().bufferRow(op.order(), 0).data());
+        engine_.cpuExecutor()->bufferRow(op.order(), 0).data());
     order_.assign(order, order + std::int64_t(tokens) * op.top_k());
   }
 
@@ -263,7 +263,8 @@ private:
       rows.groups = (columns + rows.group - 1) / rows.group;
     }
     for (std::int32_t r = 0; r < count; ++r) {
-      const std::uint8_t *row = engine_.executor().bufferRow(index, r).data();
+      const std::uint8_t *row =
+          engine_.cpuExecutor()->bufferRow(index, r).data();
       if (isFloat) {
         auto *values = reinterpret_cast<const float *>(row) + firstColumn;
         rows.values.insert(rows.values.end(), values, values + columns);
@@ -378,6 +379,7 @@ Result<Recording> recordArtifact(const std::string &path,
     return Status::invalid("there are no tokens to run");
   auto count = std::int32_t(tokens.size());
   EngineOptions engineOptions;
+  engineOptions.device = "cpu";
   engineOptions.level = options.level;
   engineOptions.threads = options.threads;
   engineOptions.context = count;

@@ -240,9 +240,8 @@ private:
   Status emit() {
     if (request.until != Phase::Lower)
       return Status::invalid("an artifact needs all phases");
-    std::vector<std::vector<codegen::CompiledLevel>> levels;
-    INGOT_RETURN_IF_ERROR(
-        timed("code", [&] { return compileTargets(levels); }));
+    std::vector<package::TargetCode> code;
+    INGOT_RETURN_IF_ERROR(timed("code", [&] { return compileTargets(code); }));
     package::WriteOptions write;
     write.threads = request.threads;
     write.sourceFolder = request.sourceFolder;
@@ -251,43 +250,50 @@ private:
       INGOT_ASSIGN_OR_RETURN(result.artifact,
                              package::writeArtifact(request.outputPath,
                                                     *result.module,
-                                                    std::move(levels), write));
+                                                    std::move(code), write));
       return Status::ok();
     });
   }
 
-  Status
-  compileTargets(std::vector<std::vector<codegen::CompiledLevel>> &levels) {
+  Status compileTargets(std::vector<package::TargetCode> &code) {
     for (auto target : result.module->getOps<plan::TargetOp>()) {
+      package::TargetCode &compiled = code.emplace_back();
+      if (target.isCuda())
+        return Status::unsupported(
+            "target @cuda has no code generation in this build");
       if (target.getSymName() != "cpu")
         return Status::unsupported("target @" + target.getSymName().str() +
-                                   " (cpu has code)");
-      std::vector<codegen::KernelRequest> kernels;
-      for (auto kernel : target.getBody().getOps<plan::KernelOp>()) {
-        codegen::KernelRequest wanted;
-        wanted.name = kernel.getSymName().str();
-        wanted.op = kernel.getOp().str();
-        for (NamedAttribute constant : kernel.getConfig()) {
-          std::string key = constant.getName().str();
-          if (auto text = dyn_cast<StringAttr>(constant.getValue()))
-            wanted.constants[key] = text.str();
-          else if (auto number = dyn_cast<IntegerAttr>(constant.getValue());
-                   number && number.getType().isSignlessInteger(64))
-            wanted.constants[key] = number.getInt();
-          else
-            return Status::invalid("kernel @" + wanted.name + ": constant \"" +
-                                   key + "\" is neither a string nor an i64");
-        }
-        kernels.push_back(std::move(wanted));
+                                   " (cpu and cuda have code)");
+      INGOT_RETURN_IF_ERROR(compileCpu(target, compiled));
+    }
+    return Status::ok();
+  }
+
+  Status compileCpu(plan::TargetOp target, package::TargetCode &compiled) {
+    std::vector<codegen::KernelRequest> kernels;
+    for (auto kernel : target.getBody().getOps<plan::KernelOp>()) {
+      codegen::KernelRequest wanted;
+      wanted.name = kernel.getSymName().str();
+      wanted.op = kernel.getOp().str();
+      for (NamedAttribute constant : kernel.getConfig()) {
+        std::string key = constant.getName().str();
+        if (auto text = dyn_cast<StringAttr>(constant.getValue()))
+          wanted.constants[key] = text.str();
+        else if (auto number = dyn_cast<IntegerAttr>(constant.getValue());
+                 number && number.getType().isSignlessInteger(64))
+          wanted.constants[key] = number.getInt();
+        else
+          return Status::invalid("kernel @" + wanted.name + ": constant \"" +
+                                 key + "\" is neither a string nor an i64");
       }
-      std::vector<codegen::CompiledLevel> &compiled = levels.emplace_back();
-      for (Attribute level : target.getLevels()) {
-        INGOT_ASSIGN_OR_RETURN(
-            codegen::CompiledLevel one,
-            codegen::compileLevel(cast<StringAttr>(level).str(), kernels,
-                                  request.threads));
-        compiled.push_back(std::move(one));
-      }
+      kernels.push_back(std::move(wanted));
+    }
+    for (Attribute level : target.getLevels()) {
+      INGOT_ASSIGN_OR_RETURN(
+          codegen::CompiledLevel one,
+          codegen::compileLevel(cast<StringAttr>(level).str(), kernels,
+                                request.threads));
+      compiled.levels.push_back(std::move(one));
     }
     return Status::ok();
   }

@@ -235,8 +235,8 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
   if (options.exitMaps && !options.exits)
     return Status::invalid("exit maps \"" + *options.exitMaps +
                            "\": there are no exits that they could be for");
-  if (std::string target = options.target.value_or("cpu"); target != "cpu")
-    return Status::unsupported("target \"" + target + "\": expected cpu");
+  if (options.target)
+    INGOT_RETURN_IF_ERROR(applyTargetShorthand(*options.target, phases));
   if (options.kv && *options.kv != "f16" && *options.kv != "f32" &&
       *options.kv != "int8")
     return Status::invalid("kv \"" + *options.kv +
@@ -285,6 +285,10 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     INGOT_RETURN_IF_ERROR(check("level", word));
   for (const std::string &word : phases.levels)
     INGOT_RETURN_IF_ERROR(checkClosed("level", word));
+  for (const std::string &word : phases.chips) {
+    INGOT_RETURN_IF_ERROR(check("chip", word));
+    INGOT_RETURN_IF_ERROR(checkClosed("chip", word));
+  }
   for (const auto &[phase, text] : options.pipelines)
     INGOT_RETURN_IF_ERROR(checkClosed("pipeline of " + phase, text));
   return phases;

@@ -29,7 +29,7 @@ struct CompileOptions {
   std::optional<std::string> kv;       // f16, f32 or int8
   std::optional<std::int64_t> context; // longest sequence
   std::optional<std::string> name;     // of the model, for people
-  std::optional<std::string> target;   // cpu
+  std::optional<std::string> target;   // "cpu", "cuda:sm_80,sm_90a,cpu"
   std::optional<std::string> pooling;  // mean, cls, last; with :raw
   std::optional<std::vector<std::string>> levels;
   std::optional<std::vector<std::string>> skip; // weights to leave as they are

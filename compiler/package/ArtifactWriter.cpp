@@ -157,10 +157,9 @@ Result<std::vector<uint8_t>> translate(ModuleOp module,
 
 } // namespace
 
-Result<WrittenArtifact>
-writeArtifact(const std::string &path, ModuleOp module,
-              std::vector<std::vector<codegen::CompiledLevel>> levels,
-              const WriteOptions &options) {
+Result<WrittenArtifact> writeArtifact(const std::string &path, ModuleOp module,
+                                      std::vector<TargetCode> code,
+                                      const WriteOptions &options) {
   auto model = module->getAttrOfType<DictionaryAttr>(
       plan::PlanDialect::getModelAttrName());
   if (!model)
@@ -174,15 +173,17 @@ writeArtifact(const std::string &path, ModuleOp module,
 
   // Levels follow each other, each on a page of its own.
   std::vector<uint8_t> codeBytes;
-  std::vector<TargetCode> code;
-  for (std::vector<codegen::CompiledLevel> &target : levels) {
-    TargetCode &placed = code.emplace_back();
-    for (const codegen::CompiledLevel &level : target) {
+  for (TargetCode &target : code) {
+    target.codeOffsets.clear();
+    auto place = [&](const std::vector<uint8_t> &bytes) {
       codeBytes.resize(alignTo(codeBytes.size(), container::kPageBytes));
-      placed.codeOffsets.push_back(codeBytes.size());
-      codeBytes.insert(codeBytes.end(), level.elf.begin(), level.elf.end());
-    }
-    placed.levels = std::move(target);
+      target.codeOffsets.push_back(codeBytes.size());
+      codeBytes.insert(codeBytes.end(), bytes.begin(), bytes.end());
+    };
+    for (const codegen::CompiledLevel &level : target.levels)
+      place(level.elf);
+    for (const CudaLevelCode &level : target.cudaLevels)
+      place(level.bytes);
   }
   codeBytes.resize(alignTo(codeBytes.size(), container::kPageBytes));
 

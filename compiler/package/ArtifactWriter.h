@@ -50,10 +50,11 @@ struct WrittenArtifact {
   std::vector<Conversion> conversions;
 };
 
-// `levels` has the compiled levels of each target, in the module's order.
-Result<WrittenArtifact>
-writeArtifact(const std::string &path, mlir::ModuleOp module,
-              std::vector<std::vector<codegen::CompiledLevel>> levels,
-              const WriteOptions &options = {});
+// `code` has the compiled levels of each target, in the module's order; their places
+// are found here.
+Result<WrittenArtifact> writeArtifact(const std::string &path,
+                                      mlir::ModuleOp module,
+                                      std::vector<TargetCode> code,
+                                      const WriteOptions &options = {});
 
 } // namespace ingot::package

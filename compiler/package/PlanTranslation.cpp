@@ -144,7 +144,11 @@ private:
       StringRef name = weight.getSymName();
       std::optional<int32_t> layer = plan::locationLayer(name);
       if (!layer || *layer < 0 || size_t(*layer) >= model.layers.size() ||
-          weight.getLayout() != plan::Layout::R16)
+          weight.getLayout() == plan::Layout::Row)
+        continue;
+      // One of two packings of the same numbers says nothing new.
+      if (StringRef twin = name;
+          twin.consume_back(".mma16") && module.lookupSymbol(twin))
         continue;
       StringRef role = name.drop_front(StringRef("layer.").size());
       role = role.drop_front(role.find('.') + 1);
@@ -275,11 +279,24 @@ private:
 
   LogicalResult addLevels(fbs::TargetT &target, plan::TargetOp op,
                           const TargetCode &targetCode) {
-    if (targetCode.levels.size() != op.getLevels().size() ||
+    size_t numLevels =
+        op.isCuda() ? targetCode.cudaLevels.size() : targetCode.levels.size();
+    if (numLevels != op.getLevels().size() ||
         targetCode.codeOffsets.size() != op.getLevels().size())
-      return op.emitOpError()
-             << "has " << op.getLevels().size() << " levels, but code for "
-             << targetCode.levels.size();
+      return op.emitOpError() << "has " << op.getLevels().size()
+                              << " levels, but code for " << numLevels;
+    if (op.isCuda()) {
+      for (auto [compiled, offset] :
+           llvm::zip(targetCode.cudaLevels, targetCode.codeOffsets)) {
+        auto level = std::make_unique<fbs::LevelT>();
+        level->name = compiled.name;
+        level->driver_version = compiled.driverVersion;
+        level->code_offset = offset;
+        level->code_size = compiled.bytes.size();
+        target.levels.push_back(std::move(level));
+      }
+      return success();
+    }
     for (auto [compiled, offset] :
          llvm::zip(targetCode.levels, targetCode.codeOffsets)) {
       auto level = std::make_unique<fbs::LevelT>();
@@ -306,6 +323,14 @@ private:
       kernel->name = kernelOp.getSymName().str();
       kernel->op = kernelOp.getOp().str();
       kernel->scratch_bytes = kernelOp.getScratch();
+      if (std::optional<plan::GeometryAttr> geometry = kernelOp.getGeometry()) {
+        kernel->block_threads = geometry->getThreads();
+        kernel->shared_bytes = geometry->getShared();
+        kernel->tile_rows = geometry->getRows();
+        kernel->tile_tokens = geometry->getTokens();
+        if (failed(addImages(*kernel, kernelOp, index, targetCode)))
+          return failure();
+      }
       for (auto [number, level] : llvm::enumerate(targetCode.levels)) {
         if (index >= level.kernels.size() ||
             level.kernels[index].name != kernel->name)
@@ -323,6 +348,30 @@ private:
     return success();
   }
 
+  // The images of a CUDA kernel, of which every level has one of the same text.
+  LogicalResult addImages(fbs::KernelT &kernel, plan::KernelOp op, size_t index,
+                          const TargetCode &targetCode) {
+    for (auto [number, level] : llvm::enumerate(targetCode.cudaLevels)) {
+      if (index >= level.kernels.size() ||
+          level.kernels[index].name != kernel.name)
+        return op.emitOpError() << "has no code at level " << level.name;
+      const CudaKernelImage &image = level.kernels[index];
+      if (number != 0 && image.sourceHash != kernel.source_hash)
+        return op.emitOpError()
+               << "was compiled of another text at level " << level.name;
+      kernel.source_hash = image.sourceHash;
+      auto symbol = std::make_unique<fbs::KernelSymbolT>();
+      symbol->level = number;
+      symbol->offset = image.offset;
+      symbol->size = image.size;
+      symbol->registers = image.registers;
+      symbol->spill_bytes = image.spillBytes;
+      symbol->static_shared_bytes = image.staticSharedBytes;
+      kernel.symbols.push_back(std::move(symbol));
+    }
+    return success();
+  }
+
   void addBuffer(fbs::TargetT &target, plan::BufferOp op) {
     auto buffer = std::make_unique<fbs::BufferT>();
     buffer->name = op.getSymName().str();
@@ -335,6 +384,9 @@ private:
       buffer->group = type.getGroup();
       buffer->scales_offset = type.getScalesOffset();
       buffer->sums_offset = type.getSumsOffset();
+    } else if (auto type = dyn_cast<plan::HalfRowsType>(op.getType())) {
+      buffer->dtype = fbs::DType::f16;
+      buffer->scales_offset = type.getScaleOffset();
     } else {
       buffer->dtype = fbs::DType::f32;
     }
@@ -624,6 +676,8 @@ private:
     params.scale = op.getScale().convertToFloat();
     params.soft_cap = op.getSoftCap().convertToFloat();
     params.bidirectional = op.getBidirectional();
+    params.split_kernel = index(kernelIndices, op.getSplitAttr());
+    params.merge_kernel = index(kernelIndices, op.getMergeAttr());
     return params;
   }
 

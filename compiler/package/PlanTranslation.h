@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/package/CudaLevelCode.h"
 #include "dialects/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -15,9 +16,10 @@
 namespace ingot::package {
 
 // The code of one target, level by level in the order of the plan, with the
-// kernels in the order in which they stand there.
+// kernels in the order in which they stand there: of the cpu or of CUDA devices.
 struct TargetCode {
   std::vector<codegen::CompiledLevel> levels;
+  std::vector<CudaLevelCode> cudaLevels;
   std::vector<uint64_t> codeOffsets; // of each level in the Code segment
 };
 

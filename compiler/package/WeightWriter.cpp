@@ -1,5 +1,7 @@
 #include "compiler/package/WeightWriter.h"
 
+#include "compiler/package/MmaLayout.h"
+#include "compiler/package/MmaTiles.h"
 #include "compiler/package/PackWeights.h"
 #include "dialects/StoredDetailsAttr.h"
 #include "passes/lower/WeightLayout.h"
@@ -86,12 +88,20 @@ std::string storedText(plan::WeightOp op) {
   return llvm::join(forms, ", ");
 }
 
+// Whether the weight is the second packing of numbers that the module has in another
+// layout too: what the encoding costs is told once.
+bool isTwin(plan::WeightOp op) {
+  llvm::StringRef name = op.getSymName();
+  return op.getLayout() == plan::Layout::MMA16 && name.consume_back(".mma16") &&
+         SymbolTable::lookupSymbolIn(op->getParentOp(), name);
+}
+
 // The conversion that a weight belongs to; null where its numbers are moved as
 // they are.
 Conversion *findConversion(plan::WeightOp op,
                            std::vector<Conversion> &conversions) {
   if (!op.getParts() || op.getLayout() == plan::Layout::Row ||
-      plan::isMovedExactly(op))
+      plan::isMovedExactly(op) || isTwin(op))
     return nullptr;
   Conversion wanted;
   wanted.stored = storedText(op);
@@ -143,7 +153,10 @@ struct PlacedWeight {
   uint64_t offset = 0; // in the file
   uint64_t size = 0;
   bool isRow = false;
+  bool isMma = false; // packed as "r16", then each tile moved to "mma16"
+  abi::CudaCode code{};
   WeightPacker packer;
+  PackedLayout layout;      // of the file: the packer's own, or that of "mma16"
   std::vector<float> value; // instead of a packer
   plan::WeightOp op;
 };
@@ -198,6 +211,13 @@ public:
       if (!packer)
         return packer.status().withContext("weight @" + weight.name);
       weight.packer = std::move(*packer);
+      weight.layout = weight.packer.layout();
+      weight.isMma = op.getLayout() == plan::Layout::MMA16;
+      if (weight.isMma) {
+        INGOT_ASSIGN_OR_RETURN(weight.code, cudaCode(encoding));
+        INGOT_ASSIGN_OR_RETURN(
+            weight.layout, mmaLayout(encoding, op.getRows(), op.getColumns()));
+      }
     }
     addRuns(weight);
     totalBytes_ += weight.size;
@@ -234,7 +254,7 @@ private:
       runs_.push_back({index, 0, 1, weight.size});
       return;
     }
-    const PackedLayout &layout = weight.packer.layout();
+    const PackedLayout &layout = weight.layout;
     uint64_t step = std::max<uint64_t>(1, kRunBytes / layout.codesBytesPerTile);
     for (uint64_t tile = 0; tile < layout.rowTiles; tile += step) {
       uint64_t last = std::min(layout.rowTiles, tile + step);
@@ -275,7 +295,7 @@ private:
   }
 
   struct Buffers {
-    std::vector<uint8_t> codes, scales, mins;
+    std::vector<uint8_t> codes, scales, mins, tile;
     std::vector<float> floats;
   };
 
@@ -303,7 +323,8 @@ private:
 
   Status writeTiles(const PlacedWeight &weight, const Run &run,
                     Buffers &buffers, PackStatistics &statistics) {
-    const PackedLayout &layout = weight.packer.layout();
+    const PackedLayout &layout = weight.layout;
+    const uint64_t r16Bytes = weight.packer.layout().codesBytesPerTile;
     uint64_t count = run.last - run.first;
     uint64_t minsBytes = layout.minsOffset ? layout.scalesBytesPerTile : 0;
     buffers.codes.assign(count * layout.codesBytesPerTile, 0);
@@ -313,11 +334,18 @@ private:
                     uint64_t bytes) {
       return std::span<uint8_t>(plane).subspan(index * bytes, bytes);
     };
-    for (uint64_t i = 0; i < count; ++i)
+    buffers.tile.assign(weight.isMma ? r16Bytes : 0, 0);
+    for (uint64_t i = 0; i < count; ++i) {
+      auto codes = piece(buffers.codes, i, layout.codesBytesPerTile);
       INGOT_RETURN_IF_ERROR(weight.packer.packTile(
-          run.first + i, piece(buffers.codes, i, layout.codesBytesPerTile),
+          run.first + i,
+          weight.isMma ? std::span<uint8_t>(buffers.tile) : codes,
           piece(buffers.scales, i, layout.scalesBytesPerTile),
           piece(buffers.mins, i, minsBytes), statistics));
+      if (weight.isMma)
+        mmaTile(weight.code, weight.packer.columns(), minsBytes != 0,
+                buffers.tile, codes);
+    }
     INGOT_RETURN_IF_ERROR(file_.write(
         weight.offset + run.first * layout.codesBytesPerTile, buffers.codes));
     if (layout.scalesOffset)

@@ -110,10 +110,51 @@ static std::string insertExits(const PhaseOptions &options) {
 }
 
 static std::string selectKernels(const PhaseOptions &options) {
-  std::string text = "select-kernels";
-  if (!options.levels.empty())
-    text += "{levels=" + llvm::join(options.levels, ",") + "}";
-  return text;
+  std::string inner;
+  auto add = [&](const char *name, const std::vector<std::string> &values) {
+    if (!values.empty())
+      inner += (inner.empty() ? "" : " ") + std::string(name) + "=" +
+               llvm::join(values, ",");
+  };
+  // The cpu alone is what no word means.
+  if (options.targets != std::vector<std::string>{"cpu"})
+    add("target", options.targets);
+  add("levels", options.levels);
+  add("sms", options.chips);
+  return "select-kernels" + (inner.empty() ? "" : "{" + inner + "}");
+}
+
+Status applyTargetShorthand(const std::string &text, PhaseOptions &options) {
+  auto refuse = [&](const std::string &why) {
+    return Status::invalid("target \"" + text + "\": " + why);
+  };
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::StringRef(text).split(words, ',');
+  bool isInCuda = false; // chips may follow
+  for (llvm::StringRef word : words) {
+    if (isInCuda && word.starts_with("sm_")) {
+      options.chips.push_back(word.str());
+      continue;
+    }
+    auto [name, chip] = word.split(':');
+    if (name != "cpu" && name != "cuda")
+      return refuse("\"" + word.str() +
+                    "\" is none; expected cpu, cuda or cuda:sm_80,sm_90a");
+    if (llvm::is_contained(options.targets, name))
+      return refuse(name.str() + " stands twice");
+    options.targets.push_back(name.str());
+    isInCuda = word.starts_with("cuda:");
+    if (name == "cpu" && word != "cpu")
+      return refuse("the cpu has levels of its own (--levels)");
+    if (isInCuda && !chip.starts_with("sm_"))
+      return refuse("expected a chip such as sm_90 behind \"cuda:\", found \"" +
+                    chip.str() + "\"");
+    if (isInCuda)
+      options.chips.push_back(chip.str());
+  }
+  if (!options.levels.empty() && !llvm::is_contained(options.targets, "cpu"))
+    return refuse("levels are of the cpu, which is not among the targets");
+  return Status::ok();
 }
 
 std::string phasePipeline(Phase phase, const PhaseOptions &options) {
@@ -170,8 +211,12 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
 };
 
 struct LowerCliOptions : PassPipelineOptions<LowerCliOptions> {
+  ListOption<std::string> targets{*this, "target",
+                                  llvm::cl::desc("Devices: cpu, cuda")};
   ListOption<std::string> levels{*this, "levels",
                                  llvm::cl::desc("Feature levels of the CPU")};
+  ListOption<std::string> chips{*this, "sms",
+                                llvm::cl::desc("CUDA chips, sm_N")};
 };
 
 void build(OpPassManager &manager, Phase phase, const PhaseOptions &options) {
@@ -209,7 +254,9 @@ void registerPhasePipelines() {
       "ingot-lower", "From lm to plan",
       [](OpPassManager &manager, const LowerCliOptions &cli) {
         PhaseOptions options;
+        options.targets.assign(cli.targets.begin(), cli.targets.end());
         options.levels.assign(cli.levels.begin(), cli.levels.end());
+        options.chips.assign(cli.chips.begin(), cli.chips.end());
         build(manager, Phase::Lower, options);
       });
 }

@@ -41,8 +41,12 @@ struct PhaseOptions {
   // Exits, by the number of layers that run before them; empty: none.
   std::vector<std::int64_t> exits;
   bool cutFinal = false; // and a cut behind the last layer, to observe there
+  // Targets in the order of the plan: "cpu", "cuda"; empty: the cpu alone.
+  std::vector<std::string> targets;
   // Feature levels of the CPU target, best first; empty takes all.
   std::vector<std::string> levels;
+  // Chips of the CUDA target, "sm_90"; empty takes the usual ones.
+  std::vector<std::string> chips;
 };
 
 // Reads a shorthand such as "int8", "int4-g32", "int4-g128-awq", "f16" or "none"
@@ -59,6 +63,9 @@ bool needsCalibration(const PhaseOptions &options);
 // The text of quantize-weights alone.
 std::string quantizeWeightsText(const PhaseOptions &options,
                                 bool markOnly = false);
+// Reads targets such as "cpu", "cuda", "cuda:sm_80,sm_90a" or "cuda:sm_90,cpu" into
+// the targets and chips of `options`.
+Status applyTargetShorthand(const std::string &text, PhaseOptions &options);
 
 // The passes of a phase, separated by commas.
 std::string phasePipeline(Phase phase, const PhaseOptions &options);

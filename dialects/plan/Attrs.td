@@ -41,7 +41,8 @@ def Plan_Stored : Plan_Enum<"Stored", "the form of a tensor in its source file",
 ]>;
 
 def Plan_Layout : Plan_Enum<"Layout", "how a weight is packed", [
-  I32EnumAttrCase<"Row", 0, "row">, I32EnumAttrCase<"R16", 1, "r16">
+  I32EnumAttrCase<"Row", 0, "row">, I32EnumAttrCase<"R16", 1, "r16">,
+  I32EnumAttrCase<"MMA16", 2, "mma16">
 ]>;
 def Plan_LayoutAttr : EnumAttr<Plan_Dialect, Plan_Layout, "layout">;
 
@@ -139,6 +140,22 @@ def Plan_VariantAttr : Plan_Attr<"Variant", "variant"> {
   let genVerifyDecl = 1;
 }
 def Plan_VariantsAttr : TypedArrayAttrBase<Plan_VariantAttr, "kernel variants by row count">;
+
+def Plan_GeometryAttr : Plan_Attr<"Geometry", "geometry"> {
+  let summary = "How a CUDA kernel is launched.";
+  let description = [{
+    Blocks of `threads` with `shared` bytes of dynamic shared memory. A block computes
+    `rows` x `tokens` outputs where the operation is tiled, else one row of the step;
+    the grids follow from that and from the step (CudaAbi.h).
+    - geometry_c1: threads are whole warps up to 1024, shared is at most 227 KiB, rows and
+      tokens are 1 to 1024.
+
+    Example: `#plan.geometry<threads = 128, shared = 36864, rows = 32, tokens = 8>`
+  }];
+  let parameters = (ins "int64_t":$threads, "int64_t":$shared, "int64_t":$rows, "int64_t":$tokens);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
 
 def Plan_PartsAttr : TypedArrayAttrBase<Plan_PartAttr, "parts of source tensors">;
 

@@ -40,8 +40,8 @@ def Plan_WeightOp : Plan_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let summary = "A packed tensor of the weights segment.";
   let description = [{
     `rows` x `columns` numbers in `encoding`, packed as `layout`: "r16" (16 output
-    rows interleaved, docs/numerics.md) for matrices, "row" for vectors of n rows and
-    one column.
+    rows interleaved, docs/numerics.md) for matrices, "mma16" for those that tensor
+    cores read (CudaAbi.h), "row" for vectors of n rows and one column.
     The numbers are the rows of `parts` one after another, or the float32 values
     given in `value`. Stored numbers that already have the encoding's blocks are
     moved, not rounded again; all others are rounded by `method` (stored: codes
@@ -55,6 +55,7 @@ def Plan_WeightOp : Plan_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolU
     - weight_c5: layout "row" holds f32.
     - weight_c6: the source of each part exists, and the part lies within it.
     - weight_c7: method is "rtn" or "stored".
+    - weight_c8: layout "mma16" holds no f32.
 
     Example:
     ```mlir
@@ -135,6 +136,8 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
     - target_c5: a segment's input is the output of the segment before it; that of a
       head or fill, of the segment that it names.
     - target_c6: slots is positive.
+    - target_c7: the target @cuda has levels that are called sm_N, with or without a
+      letter, or compute_N, and no exits.
 
     Example:
     ```mlir
@@ -156,6 +159,12 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
     (`logit_row_arena_bytes` $logit_row_arena_bytes^)? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    // Whether CUDA devices run it; any other target is the cpu's.
+    bool isCuda() { return getSymName() == "cuda"; }
+    // How its matrices are packed.
+    Layout getMatrixLayout() { return isCuda() ? Layout::MMA16 : Layout::R16; }
+  }];
 }
 
 def Plan_BufferOp : Plan_Op<"buffer", [Symbol, HasParent<"TargetOp">]> {
@@ -166,7 +175,8 @@ def Plan_BufferOp : Plan_Op<"buffer", [Symbol, HasParent<"TargetOp">]> {
     each token (one for each expert of a token) in the arena of tokens. Two buffers may
     share memory where their lives do
     not meet.
-    - buffer_c1: the type is `!plan.rows` or `!plan.quantized_rows`.
+    - buffer_c1: the type is `!plan.rows`, or for the cpu `!plan.quantized_rows`, for
+      CUDA devices `!plan.half_rows`.
     - buffer_c2: an offset is not negative.
 
     Example:
@@ -186,7 +196,8 @@ def Plan_BufferOp : Plan_Op<"buffer", [Symbol, HasParent<"TargetOp">]> {
   let extraClassDeclaration = [{
     uint64_t getRowBytes();
     int64_t getColumns();
-    bool isQuantized() { return ::mlir::isa<QuantizedRowsType>(getType()); }
+    // Anything but float32 rows.
+    bool isQuantized() { return !::mlir::isa<RowsType>(getType()); }
     // The K-group of quantised rows, else 0.
     int64_t getGroup();
   }];
@@ -198,7 +209,10 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, HasParent<"TargetOp">]> {
     `config` holds the constants that the code is specialised for, as the kernel
     catalogue gives them; docs/kernel-names.md has the grammar of the names.
     `scratch` is the private memory of a worker in bytes.
+    A kernel of the target @cuda has a geometry; beside the operations it may be for
+    "attention_split" or "attention_merge", the other two kernels of an attention.
     - kernel_c1: scratch is not negative, and op is the name of a launch operation.
+    - kernel_c2: there is a geometry in the target @cuda, and in no other.
 
     Example:
     ```mlir
@@ -210,8 +224,9 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, HasParent<"TargetOp">]> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$op, DictionaryAttr:$config, I64Attr:$scratch);
-  let assemblyFormat = "$sym_name `op` $op `config` $config `scratch` $scratch attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$op, DictionaryAttr:$config, I64Attr:$scratch,
+      OptionalAttr<Plan_GeometryAttr>:$geometry);
+  let assemblyFormat = "$sym_name `op` $op `config` $config `scratch` $scratch (`geometry` $geometry^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -303,7 +318,7 @@ def Plan_EmbedOp : Plan_LaunchOp<"embed", [], ["output"], ["table", "bias"]> {
     output[t, :] = table[tokens[t], :] * scale (+ bias). The token ids are the step's own
     input; with `by_position` the rows are those of the tokens' positions. Aliases
     nothing.
-    - embed_c5: the table is packed "r16"; output is float32 rows as wide as it.
+    - embed_c5: the table is packed as the target's matrices; output is float32 rows as wide as it.
     - embed_c6: bias is a vector as wide as the table.
 
   }] # common # [{
@@ -414,9 +429,11 @@ def Plan_LinearOp : Plan_LaunchOp<"linear", ["input", "residual"], ["output"], [
     output[t, output_column + i] = sum over k of weight[i, k] * input[t, k], plus
     bias[i], plus residual[t, i]. The residual may be the output itself; the input
     may not.
-    - linear_c5: k and n are the weight's columns and rows; it is packed "r16".
-    - linear_c6: the input is k columns: quantised rows of the group and bits that
-      an integer encoding takes, float32 rows for a float encoding.
+    - linear_c5: k and n are the weight's columns and rows; it is packed as the target's
+      matrices.
+    - linear_c6: the input is k columns: on the cpu quantised rows of the group and bits
+      that an integer encoding takes, float32 rows for a float encoding; in the target
+      @cuda half rows for any.
     - linear_c7: columns [output_column, output_column + n) lie within the output, which
       is float32 rows.
     - linear_c8: a bias is a vector of n; a residual is float32 rows of n
@@ -566,6 +583,8 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
     - attention_c7: heads is a multiple of kv_heads.
     - attention_c8: the group of quantised results divides head_dim.
     - attention_c9: a bidirectional one has no window.
+    - attention_c10: the target @cuda has kernels `split` and `merge` for it, a float32
+      output and a head_dim that is a multiple of 8; no other has the kernels.
 
   }] # common # [{
 
@@ -575,10 +594,10 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
       scale = 0.25 soft_cap = 0.0 variants [#plan.variant<1, 0, @attention>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants, UnitAttr:$bidirectional);
+  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants, OptionalAttr<FlatSymbolRefAttr>:$split, OptionalAttr<FlatSymbolRefAttr>:$merge, UnitAttr:$bidirectional);
   let assemblyFormat = [{
     $query `state` $state `layer` $state_layer (`to` $output^)? (`quantized` $quantized^)?
-    `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `window` `=` $window `scale` `=` $scale `soft_cap` `=` $soft_cap `variants` $variants attr-dict
+    `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `window` `=` $window `scale` `=` $scale `soft_cap` `=` $soft_cap `variants` $variants (`split` $split^)? (`merge` $merge^)? attr-dict
   }];
 }
 

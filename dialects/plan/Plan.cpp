@@ -5,6 +5,7 @@
 #include "dialects/StoredDetailsAttr.h"
 
 #include "dialects/lm/LmDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -109,6 +110,8 @@ LogicalResult WeightOp::verify() {
   if (getLayout() == Layout::Row && getEncoding().getCode() != Code::F32)
     return emitOpError() << "weight_c5: layout row holds f32, found "
                          << getEncoding().getShortName();
+  if (getLayout() == Layout::MMA16 && getEncoding().getCode() == Code::F32)
+    return emitOpError() << "weight_c8: layout mma16 holds no f32";
   if (getMethod() && *getMethod() != "rtn" && *getMethod() != "stored")
     return emitOpError() << "weight_c7: expected method \"rtn\" or \"stored\", "
                             "found \""
@@ -194,6 +197,16 @@ uint64_t StateOp::getValueOffset() {
 // TargetOp, BufferOp, KernelOp, SegmentOp
 //===----------------------------------------------------------------------===//
 
+bool isCudaLevelName(StringRef name) {
+  bool isText = name.consume_front("compute_");
+  if (!isText && !name.consume_front("sm_"))
+    return false;
+  if (!isText && (name.ends_with("a") || name.ends_with("f")))
+    name = name.drop_back();
+  return (name.size() == 2 || name.size() == 3) && name.front() != '0' &&
+         llvm::all_of(name, llvm::isDigit);
+}
+
 namespace {
 
 // Heads and fills, in the order in which they stand.
@@ -267,6 +280,13 @@ LogicalResult TargetOp::verifyRegions() {
   if (levelNames.empty())
     return emitOpError() << "target_c1: expected at least one level";
 
+  if (isCuda())
+    for (Attribute level : getLevels())
+      if (!isCudaLevelName(cast<StringAttr>(level).getValue()))
+        return emitOpError()
+               << "target_c7: level " << level
+               << " is no chip (sm_N, with or without a letter, or compute_N)";
+
   auto logits = dyn_cast_or_null<BufferOp>(
       mlir::SymbolTable::lookupSymbolIn(getOperation(), getLogitsAttr()));
   if (!logits)
@@ -287,6 +307,9 @@ LogicalResult TargetOp::verifyRegions() {
     if (auto segment = dyn_cast<SegmentOp>(op)) {
       if (failed(exits.check(segment)))
         return failure();
+      if (!segment.isChain() && isCuda())
+        return segment.emitOpError()
+               << "target_c7: the target @cuda has no exits";
       if (!segment.isChain())
         continue;
       if (previous && (!previous.getOutput() || !segment.getInput() ||
@@ -331,11 +354,14 @@ LogicalResult TargetOp::verifyRegions() {
 }
 
 LogicalResult BufferOp::verify() {
-  if (!isa<RowsType, QuantizedRowsType>(getType()))
-    return emitOpError()
-           << "buffer_c1: expected !plan.rows or !plan.quantized_rows, "
-              "found "
-           << getType();
+  bool isCuda = cast<TargetOp>((*this)->getParentOp()).isCuda();
+  if (!isa<RowsType>(getType()) &&
+      !(isCuda ? isa<HalfRowsType>(getType())
+               : isa<QuantizedRowsType>(getType())))
+    return emitOpError() << "buffer_c1: expected !plan.rows or "
+                         << (isCuda ? "!plan.half_rows"
+                                    : "!plan.quantized_rows")
+                         << ", found " << getType();
   if (std::optional<int64_t> offset = getOffset(); offset && *offset < 0)
     return emitOpError()
            << "buffer_c2: expected an offset that is not negative, found "
@@ -344,15 +370,15 @@ LogicalResult BufferOp::verify() {
 }
 
 uint64_t BufferOp::getRowBytes() {
-  if (auto rows = dyn_cast<RowsType>(getType()))
-    return rows.getRowBytes();
-  return cast<QuantizedRowsType>(getType()).getRowBytes();
+  return llvm::TypeSwitch<Type, uint64_t>(getType())
+      .Case<RowsType, QuantizedRowsType, HalfRowsType>(
+          [](auto rows) { return rows.getRowBytes(); });
 }
 
 int64_t BufferOp::getColumns() {
-  if (auto rows = dyn_cast<RowsType>(getType()))
-    return rows.getColumns();
-  return cast<QuantizedRowsType>(getType()).getColumns();
+  return llvm::TypeSwitch<Type, int64_t>(getType())
+      .Case<RowsType, QuantizedRowsType, HalfRowsType>(
+          [](auto rows) { return rows.getColumns(); });
 }
 
 int64_t BufferOp::getGroup() {
@@ -380,13 +406,19 @@ LogicalResult KernelOp::verify() {
                                         "activate",
                                         "add",
                                         "cap"};
-  if (!ops.contains(getOp()))
+  bool isCuda = cast<TargetOp>((*this)->getParentOp()).isCuda();
+  if (!ops.contains(getOp()) && !(isCuda && (getOp() == "attention_split" ||
+                                             getOp() == "attention_merge")))
     return emitOpError() << "kernel_c1: no launch operation is named \""
                          << getOp() << "\"";
   if (static_cast<int64_t>(getScratch()) < 0 || getScratch() > UINT32_MAX)
     return emitOpError()
            << "kernel_c1: expected a scratch size of 32 bits, found "
            << static_cast<int64_t>(getScratch());
+  if (getGeometry().has_value() != isCuda)
+    return emitOpError() << "kernel_c2: expected "
+                         << (isCuda ? "a geometry in the target @cuda"
+                                    : "no geometry outside the target @cuda");
   return success();
 }
 

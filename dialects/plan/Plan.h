@@ -39,6 +39,9 @@ presentNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 // The dialect's word for a form in that of compiler/stored.
 StoredForm storedForm(Stored stored);
 
+// Whether a level of the target @cuda may be called so: "sm_90a", "compute_80".
+bool isCudaLevelName(llvm::StringRef name);
+
 // 3 of "layer.3.qkv"; nothing where the name is not of that form.
 std::optional<int32_t> locationLayer(llvm::StringRef name);
 } // namespace ingot::plan

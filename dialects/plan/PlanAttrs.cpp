@@ -52,6 +52,16 @@ QuantizedRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult
+HalfRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     int64_t columns) {
+  if (columns <= 0 || columns >= maxColumns)
+    return emitError()
+           << "half_rows_c1: expected between 1 and 2^31 - 1 columns, found "
+           << columns;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // EncodingAttr
 //===----------------------------------------------------------------------===//
@@ -117,7 +127,7 @@ std::string EncodingAttr::getShortName() const {
 }
 
 //===----------------------------------------------------------------------===//
-// PartAttr, PlacementAttr, VariantAttr
+// PartAttr, PlacementAttr, VariantAttr, GeometryAttr
 //===----------------------------------------------------------------------===//
 
 LogicalResult
@@ -191,6 +201,21 @@ PlacementAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
       mins >= (size ? size : 1) || (mins && mins <= scales))
     return emitError() << "placement_c1: expected planes in order within "
                        << size << " bytes, found " << scales << ", " << mins;
+  return success();
+}
+
+LogicalResult
+GeometryAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     int64_t threads, int64_t shared, int64_t rows,
+                     int64_t tokens) {
+  if (threads <= 0 || threads > 1024 || threads % 32 != 0 || shared < 0 ||
+      shared > 227 * 1024 || rows <= 0 || rows > 1024 || tokens <= 0 ||
+      tokens > 1024)
+    return emitError() << "geometry_c1: expected whole warps up to 1024 "
+                          "threads, at most 227 KiB and tiles of 1 to 1024, "
+                          "found "
+                       << threads << " threads, " << shared << " bytes, "
+                       << rows << " x " << tokens;
   return success();
 }
 

@@ -40,6 +40,22 @@ public:
                       symbols.lookupSymbolIn(target, name))
                 : BufferOp();
   }
+  bool isCuda() { return target.isCuda(); }
+  Layout matrixLayout() { return target.getMatrixLayout(); }
+  // A kernel beside the variants of a launch, or none.
+  LogicalResult sideKernel(StringRef constraint, FlatSymbolRefAttr name,
+                           StringRef kernelOp) {
+    if (bool(name) != isCuda())
+      return error(constraint) << "expected a kernel for " << kernelOp
+                               << " in the target @cuda and in no other";
+    auto kernel =
+        name ? dyn_cast_or_null<KernelOp>(symbols.lookupSymbolIn(target, name))
+             : KernelOp();
+    if (name && (!kernel || kernel.getOp() != kernelOp))
+      return error(constraint) << "expected a plan.kernel " << name
+                               << " that is for \"" << kernelOp << "\"";
+    return success();
+  }
   WeightOp weight(FlatSymbolRefAttr name) {
     return name ? dyn_cast_or_null<WeightOp>(
                       symbols.lookupSymbolIn(module, name))
@@ -61,6 +77,14 @@ public:
                               FlatSymbolRefAttr name, int64_t columns,
                               EncodingAttr encoding = nullptr) {
     BufferOp found = buffer(name);
+    if (target.isCuda()) {
+      if (!found ||
+          (isa<HalfRowsType>(found.getType()) && found.getColumns() == columns))
+        return success();
+      return shapeError(constraint, role, found)
+             << "half rows of " << columns << " columns, found "
+             << found.getType();
+    }
     auto type = found ? dyn_cast<QuantizedRowsType>(found.getType())
                       : QuantizedRowsType();
     if (!found ||
@@ -212,8 +236,9 @@ bool headsInRange(int64_t heads, int64_t kvHeads, int64_t headDim) {
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   VERIFY_COMMON();
   WeightOp table = verifier.weight(getTableAttr());
-  if (table.getLayout() != Layout::R16)
-    return verifier.error("c5") << "expected a table in layout r16";
+  if (table.getLayout() != verifier.matrixLayout())
+    return verifier.error("c5") << "expected a table in layout "
+                                << stringifyLayout(verifier.matrixLayout());
   return success(succeeded(verifier.rows("c5", "output", getOutputAttr(),
                                          table.getColumns())) &&
                  succeeded(verifier.vector("c6", "bias", getBiasAttr(),
@@ -312,15 +337,16 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
   VERIFY_COMMON();
   int64_t k = getK(), n = getN(), column = getOutputColumn();
   WeightOp weight = verifier.weight(getWeightAttr());
-  if (weight.getLayout() != Layout::R16 || int64_t(weight.getColumns()) != k ||
-      int64_t(weight.getRows()) != n)
+  if (weight.getLayout() != verifier.matrixLayout() ||
+      int64_t(weight.getColumns()) != k || int64_t(weight.getRows()) != n)
     return verifier.error("c5")
-           << "expected an r16 weight of " << n << " x " << k << ", found "
-           << weight.getRows() << " x " << weight.getColumns() << " in layout "
+           << "expected an " << stringifyLayout(verifier.matrixLayout())
+           << " weight of " << n << " x " << k << ", found " << weight.getRows()
+           << " x " << weight.getColumns() << " in layout "
            << stringifyLayout(weight.getLayout());
   EncodingAttr encoding = weight.getEncoding();
   LogicalResult input =
-      encoding.isInteger()
+      encoding.isInteger() || verifier.isCuda()
           ? verifier.quantizedRows("c6", "input", getInputAttr(), k, encoding)
           : verifier.rows("c6", "input", getInputAttr(), k);
   if (failed(input))
@@ -417,6 +443,17 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << ", the launch sees " << window;
   if (getBidirectional() && (window != 0 || kept != 0))
     return verifier.error("c9") << "looks both ways, and has a window";
+  if (failed(verifier.sideKernel("c10", getSplitAttr(), "attention_split")) ||
+      failed(verifier.sideKernel("c10", getMergeAttr(), "attention_merge")))
+    return failure();
+  if (verifier.isCuda()) {
+    if (getOutputAttr() && headDim % 8 == 0)
+      return success();
+    return verifier.error("c10")
+           << "expected a float32 output and heads of whole eights, found "
+              "heads of "
+           << headDim;
+  }
   if (BufferOp quantized = verifier.buffer(getQuantizedAttr());
       quantized && headDim % quantized.getGroup() != 0)
     return verifier.error("c8") << "group " << quantized.getGroup()

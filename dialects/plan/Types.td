@@ -48,4 +48,22 @@ def Plan_QuantizedRowsType : Plan_Type<"QuantizedRows", "quantized_rows"> {
   }];
 }
 
+def Plan_HalfRowsType : Plan_Type<"HalfRows", "half_rows"> {
+  let summary = "Rows of float16 with one scale, as the tensor cores read them.";
+  let description = [{
+    `columns` halves, zero up to a multiple of 64, then the float32 scale of the row:
+    "activations" in runtime/plan/CudaAbi.h. Rows are multiples of 64 bytes.
+    - half_rows_c1: columns > 0.
+
+    Example: `!plan.half_rows<576>`
+  }];
+  let parameters = (ins "int64_t":$columns);
+  let assemblyFormat = "`<` $columns `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    uint64_t getScaleOffset() const { return (uint64_t(getColumns()) + 63) / 64 * 64 * 2; }
+    uint64_t getRowBytes() const { return (getScaleOffset() + 4 + 63) / 64 * 64; }
+  }];
+}
+
 #endif

@@ -14,6 +14,11 @@ def SelectKernelsPass : Pass<"select-kernels", "::mlir::ModuleOp"> {
     become their plan twins, and `lm.model` becomes `plan.model`. Launches and
     buffers are named by their locations.
 
+    Each of `target` becomes a `plan.target`. In that of CUDA devices every linear
+    reads half rows (`!plan.half_rows`), so `lm.quantize` becomes nothing: the producer
+    of its input writes half rows, or a `plan.quantize` behind it does. Its matrices
+    are weights of the layout mma16, beside those of the cpu where both are made.
+
     Guarantees that nothing of lm is left. An operator without a lowering is an
     error on it.
 
@@ -29,9 +34,12 @@ def SelectKernelsPass : Pass<"select-kernels", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::ingot::plan::PlanDialect"];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "Device to lower for (cpu)">,
+    ListOption<"targets", "target", "std::string",
+               "Devices to lower for: cpu, cuda (cpu where none is named)">,
     ListOption<"levels", "levels", "std::string",
-               "Feature levels to make code for, best first (all where none is named)">
+               "Feature levels of the cpu to make code for, best first (all where none is named)">,
+    ListOption<"chips", "sms", "std::string",
+               "CUDA chips to make code for, sm_N (sm_80, sm_86, sm_89 and sm_90 where none is named)">
   ];
   let statistics = [
     Statistic<"numLaunches", "launches", "Launches made">,

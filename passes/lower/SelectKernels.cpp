@@ -1,15 +1,22 @@
 // lm to plan:
-//   1. check the module: one program, its model, a known target;
+//   1. check the module: one program, its model, known targets;
+//   for each target
 //   2. decide where concatenated values live: the linears that make them write
 //      columns of one buffer;
 //   3. walk the program; each operator becomes a launch, its result a buffer,
 //      its kernels are those that the catalogue names;
+//   then
 //   4. turn sources, used weights and states into their plan twins;
 //   5. erase what is left of lm.
+//
+// The target @cuda multiplies float activations: whatever a linear reads are half
+// rows, which their producer writes beside or instead of float32 rows, or a quantize
+// launch behind it; lm.quantize is nothing of its own there.
 #include "compiler/codegen/cpu/CpuCodegen.h"
 #include "compiler/codegen/cpu/KernelCatalog.h"
 #include "dialects/lm/LmOps.h"
 #include "dialects/lm/Provenance.h"
+#include "passes/lower/CudaVariants.h"
 #include "passes/lower/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -48,12 +55,31 @@ EncodingAttr convert(lm::EncodingAttr encoding) {
       encoding.getGroup(), encoding.getMinimum());
 }
 
+// Weights that some target reads, by their names in lm, and the layouts in which
+// matrices are packed.
+struct UsedWeights {
+  llvm::DenseMap<StringAttr, SmallVector<Layout, 2>> layouts;
+  // Whether targets of two layouts are made: those of mma16 then have a suffix.
+  bool hasBoth = false;
+
+  void add(StringAttr name, Layout layout) {
+    auto &known = layouts[name];
+    if (!llvm::is_contained(known, layout))
+      known.push_back(layout);
+  }
+  std::string nameOf(StringRef name, Layout layout) const {
+    return layout == Layout::MMA16 && hasBoth ? (name + ".mma16").str()
+                                              : name.str();
+  }
+};
+
 class Lowering {
 public:
   Lowering(ModuleOp module, lm::ProgramOp program, StringRef targetName,
-           ArrayRef<std::string> levels)
+           ArrayRef<std::string> levels, UsedWeights &usedWeights)
       : module(module), program(program), targetName(targetName),
-        levels(levels), context(module.getContext()), moduleBuilder(context),
+        levels(levels), isCuda(targetName == "cuda"), usedWeights(usedWeights),
+        context(module.getContext()), moduleBuilder(context),
         bufferBuilder(context), kernelBuilder(context), launchBuilder(context) {
   }
 
@@ -62,7 +88,8 @@ public:
       return failure();
     moduleBuilder.setInsertionPointToEnd(module.getBody());
     target = moduleBuilder.create<TargetOp>(
-        program.getLoc(), targetName, "r16", levelNames(),
+        program.getLoc(), targetName, stringifyLayout(matrixLayout()),
+        levelNames(),
         "logits", // known when the program's return is reached
         IntegerAttr(), IntegerAttr());
     Block *body = &target.getBody().emplaceBlock();
@@ -76,16 +103,15 @@ public:
       if (failed(lower(&op)))
         return failure();
     moveKernelsAfterBuffers();
-    convertSymbols();
-    eraseLm();
     return success();
   }
 
   int64_t numLaunches = 0;
   int64_t numKernels = 0;
-  int64_t numUnusedWeights = 0;
 
 private:
+  Layout matrixLayout() const { return isCuda ? Layout::MMA16 : Layout::R16; }
+
   ArrayAttr levelNames() {
     return moduleBuilder.getStrArrayAttr(
         SmallVector<StringRef>(levels.begin(), levels.end()));
@@ -134,7 +160,8 @@ private:
   BufferOp makeBuffer(Location loc, Type valueType, Domain domain) {
     int64_t columns = lm::columnsOf(valueType);
     Type type = RowsType::get(context, columns);
-    if (auto quantized = dyn_cast<lm::QuantizedType>(valueType))
+    if (auto quantized = dyn_cast<lm::QuantizedType>(valueType);
+        quantized && !isCuda)
       type = QuantizedRowsType::get(context, columns, quantized.getGroup(),
                                     quantized.getBits());
     return bufferBuilder.create<BufferOp>(
@@ -163,22 +190,108 @@ private:
   // The buffer that an operator reads; parts of a concat are read by it alone.
   FlatSymbolRefAttr read(Value value) { return symbol(places.lookup(value)); }
   Domain domainOf(Value value) {
+    if (isCuda) {
+      value = withoutQuantize(value);
+      if (BufferOp halfRows = halves.lookup(value))
+        return halfRows.getDomain();
+    }
     return places.lookup(value).buffer.getDomain();
   }
+  // What lm.quantize was given: it makes nothing of its own for CUDA devices.
+  static Value withoutQuantize(Value value) {
+    while (auto quantize = value.getDefiningOp<lm::QuantizeOp>())
+      value = quantize.getInput();
+    return value;
+  }
 
-  // The two result attributes of launches that give float32 or quantised rows.
+  // Whether a value is read as float32 rows, or as half rows, of the target @cuda.
+  struct Needs {
+    bool rows = false;
+    bool halves = false;
+  };
+  static Needs needsOf(Value value) {
+    Needs needs;
+    for (OpOperand &use : value.getUses()) {
+      auto linear = dyn_cast<lm::LinearOp>(use.getOwner());
+      bool isInput = linear && use.getOperandNumber() ==
+                                   linear.getInputMutable().getOperandNumber();
+      if (isInput || isa<lm::QuantizeOp>(use.getOwner()))
+        needs.halves = true;
+      else
+        needs.rows = true;
+    }
+    return needs;
+  }
+  // The half rows of a value, also of one that lm.quantize has made.
+  FlatSymbolRefAttr readHalves(Value value) {
+    BufferOp found = halves.lookup(withoutQuantize(value));
+    return FlatSymbolRefAttr::get(found.getSymNameAttr());
+  }
+  FlatSymbolRefAttr makeHalves(Operation *op, Value value, Domain domain) {
+    // A cut has no name; what it gives lies in a buffer that has.
+    StringRef base = lm::locationName(op->getLoc());
+    if (base.empty() && places.count(value))
+      base = places.lookup(value).buffer.getSymName();
+    std::string name = (base + ".halves").str();
+    BufferOp buffer = bufferBuilder.create<BufferOp>(
+        lm::nameLocation(context, name), uniqueName(name), domain,
+        IntegerAttr(),
+        HalfRowsType::get(context, lm::columnsOf(value.getType())));
+    halves[value] = buffer;
+    return FlatSymbolRefAttr::get(buffer.getSymNameAttr());
+  }
+  // Behind a launch that writes float32 rows only, the half rows that are read.
+  LogicalResult addHalves(Operation *op) {
+    if (isa<lm::QuantizeOp>(op))
+      return success();
+    for (Value value : op->getResults()) {
+      if (!needsOf(value).halves || halves.count(value))
+        continue;
+      FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", {});
+      if (failed(variants))
+        return failure();
+      Domain domain = domainOf(value);
+      FlatSymbolRefAttr output = makeHalves(op, value, domain);
+      launchBuilder.create<QuantizeOp>(
+          halves.lookup(value).getLoc(), read(value), output,
+          integer(lm::columnsOf(value.getType())),
+          DomainAttr::get(context, domain), *variants);
+      ++numLaunches;
+    }
+    return success();
+  }
+
+  // The two result attributes of launches that give float32 or quantised rows, or
+  // both; `keepsRows`: float32 rows whoever reads them.
   std::pair<FlatSymbolRefAttr, FlatSymbolRefAttr>
-  results(Operation *op, Value value, Domain domain) {
+  results(Operation *op, Value value, Domain domain, bool keepsRows = false) {
+    if (isCuda) {
+      bool isQuantized = isa<lm::QuantizedType>(value.getType());
+      Needs needs = needsOf(value);
+      FlatSymbolRefAttr rows, halfRows;
+      if (isQuantized || needs.halves)
+        halfRows = makeHalves(op, value, domain);
+      if (keepsRows || (!isQuantized && needs.rows) || !halfRows)
+        rows = symbol(resultPlace(op, value, domain));
+      return {rows, halfRows};
+    }
     FlatSymbolRefAttr name = symbol(resultPlace(op, value, domain));
     return isa<lm::QuantizedType>(value.getType())
                ? std::pair(FlatSymbolRefAttr(), name)
                : std::pair(name, FlatSymbolRefAttr());
   }
 
+  // A vector, which all targets share.
   FlatSymbolRefAttr use(FlatSymbolRefAttr weight) {
     if (weight)
-      usedWeights.insert(weight.getAttr());
+      usedWeights.add(weight.getAttr(), Layout::Row);
     return weight;
+  }
+  // A matrix in the target's layout.
+  FlatSymbolRefAttr useMatrix(FlatSymbolRefAttr weight) {
+    usedWeights.add(weight.getAttr(), matrixLayout());
+    return FlatSymbolRefAttr::get(
+        context, usedWeights.nameOf(weight.getValue(), matrixLayout()));
   }
 
   //===--------------------------------------------------------------------===//
@@ -188,6 +301,16 @@ private:
   // Asks the catalogue, makes the kernels that are new, and gives the variants.
   FailureOr<ArrayAttr> variantsFor(Operation *op, StringRef kernelOp,
                                    const codegen::KernelConfig &config) {
+    if (isCuda) {
+      FailureOr<SmallVector<std::pair<CudaKernelVariant, KernelOp>>> made =
+          cudaKernels(op, kernelOp, config);
+      if (failed(made))
+        return failure();
+      SmallVector<Attribute> variants;
+      for (auto &[variant, kernel] : *made)
+        variants.push_back(variantAttr(variant.first, variant.last, kernel));
+      return ArrayAttr::get(context, variants);
+    }
     Result<std::vector<codegen::KernelVariant>> found =
         codegen::variantsFor(kernelOp.str(), config);
     if (!found) {
@@ -202,7 +325,7 @@ private:
         reserveKernelName(variant.name);
         kernel = kernelBuilder.create<KernelOp>(
             UnknownLoc::get(context), variant.name, variant.op, constants,
-            variant.scratchBytes);
+            variant.scratchBytes, GeometryAttr());
         ++numKernels;
       } else if (kernel.getConfig() != constants ||
                  kernel.getOp() != variant.op) {
@@ -212,11 +335,47 @@ private:
       } else if (kernel.getScratch() < variant.scratchBytes) {
         kernel.setScratch(variant.scratchBytes);
       }
-      variants.push_back(
-          VariantAttr::get(context, variant.first, variant.last,
-                           FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
+      variants.push_back(variantAttr(variant.first, variant.last, kernel));
     }
     return ArrayAttr::get(context, variants);
+  }
+
+  VariantAttr variantAttr(uint32_t first, uint32_t last, KernelOp kernel) {
+    return VariantAttr::get(context, first, last,
+                            FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+  }
+
+  // The kernels of a launch of the target @cuda, made where they are new. Shared
+  // memory may depend on the launch: the most that any asks for serves all.
+  FailureOr<SmallVector<std::pair<CudaKernelVariant, KernelOp>>>
+  cudaKernels(Operation *op, StringRef kernelOp,
+              const codegen::KernelConfig &config) {
+    Result<std::vector<CudaKernelVariant>> found =
+        cudaVariantsFor(kernelOp.str(), config);
+    if (!found) {
+      op->emitOpError() << "has no kernel: " << found.status().message();
+      return failure();
+    }
+    SmallVector<std::pair<CudaKernelVariant, KernelOp>> made;
+    for (const CudaKernelVariant &variant : *found) {
+      KernelOp &kernel = kernels[variant.name];
+      int64_t shared = variant.geometry.sharedBytes;
+      if (kernel)
+        shared = std::max(shared, kernel.getGeometry()->getShared());
+      auto geometry =
+          GeometryAttr::get(context, variant.geometry.blockThreads, shared,
+                            variant.geometry.rows, variant.geometry.tokens);
+      if (!kernel) {
+        reserveKernelName(variant.name);
+        kernel = kernelBuilder.create<KernelOp>(
+            UnknownLoc::get(context), variant.name, variant.op,
+            DictionaryAttr::get(context), 0, geometry);
+        ++numKernels;
+      }
+      kernel.setGeometryAttr(geometry);
+      made.emplace_back(variant, kernel);
+    }
+    return made;
   }
 
   // A kernel's name is that of its code; a buffer or segment that has it takes
@@ -325,6 +484,12 @@ private:
   //===--------------------------------------------------------------------===//
 
   LogicalResult lower(Operation *op) {
+    if (failed(lowerOperator(op)))
+      return failure();
+    return isCuda ? addHalves(op) : success();
+  }
+
+  LogicalResult lowerOperator(Operation *op) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<lm::EmbedOp, lm::RopeTableOp, lm::RmsNormOp, lm::QuantizeOp,
               lm::LinearOp, lm::GateOp, lm::RopeCacheWriteOp,
@@ -351,10 +516,11 @@ private:
       return failure();
     Place place = resultPlace(op, op.getResult(), Domain::Token);
     bool byPosition = op.getTokens() == program.getPositions();
-    launchBuilder.create<EmbedOp>(
-        op.getLoc(), use(op.getTableAttr()), symbol(place), op.getScaleAttr(),
-        *variants, byPosition ? moduleBuilder.getUnitAttr() : UnitAttr(),
-        use(op.getBiasAttr()));
+    launchBuilder.create<EmbedOp>(op.getLoc(), useMatrix(op.getTableAttr()),
+                                  symbol(place), op.getScaleAttr(), *variants,
+                                  byPosition ? moduleBuilder.getUnitAttr()
+                                             : UnitAttr(),
+                                  use(op.getBiasAttr()));
     return success();
   }
 
@@ -446,6 +612,10 @@ private:
   }
 
   LogicalResult lowerOp(lm::QuantizeOp op) {
+    if (isCuda) { // its input has half rows
+      --numLaunches;
+      return success();
+    }
     codegen::KernelConfig config;
     addQuantization(config, op.getResult().getType());
     FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", config);
@@ -463,7 +633,7 @@ private:
   LogicalResult lowerOp(lm::LinearOp op) {
     lm::EncodingAttr encoding =
         lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
-    if (encoding.isInteger() &&
+    if (!isCuda && encoding.isInteger() &&
         !isa<lm::QuantizedType>(op.getInput().getType()))
       return op.emitOpError()
              << "has a weight in " << encoding.getShortName()
@@ -480,8 +650,8 @@ private:
     if (place.buffer.getDomain() != domain)
       return op.emitOpError() << "is joined with rows of another domain";
     launchBuilder.create<LinearOp>(
-        op.getLoc(), read(op.getInput()), use(op.getWeightAttr()),
-        use(op.getBiasAttr()),
+        op.getLoc(), isCuda ? readHalves(op.getInput()) : read(op.getInput()),
+        useMatrix(op.getWeightAttr()), use(op.getBiasAttr()),
         op.getResidual() ? read(op.getResidual()) : FlatSymbolRefAttr(),
         symbol(place), integer(k),
         integer(lm::columnsOf(op.getResult().getType())), integer(place.column),
@@ -535,15 +705,30 @@ private:
     config["head_dim"] = int64_t(op.getHeadDim());
     config["kv"] = stateCode(op, op.getStateAttr());
     addQuantization(config, op.getResult().getType());
-    FailureOr<ArrayAttr> variants = variantsFor(op, "attention", config);
+    FailureOr<ArrayAttr> variants = failure();
+    FlatSymbolRefAttr split, merge;
+    if (isCuda) {
+      config["heads"] = int64_t(op.getHeads());
+      auto made = cudaKernels(op, "attention", config);
+      if (failed(made))
+        return failure();
+      variants = ArrayAttr::get(
+          context, {variantAttr((*made)[0].first.first, (*made)[0].first.last,
+                                (*made)[0].second)});
+      split = FlatSymbolRefAttr::get((*made)[1].second.getSymNameAttr());
+      merge = FlatSymbolRefAttr::get((*made)[2].second.getSymNameAttr());
+    } else {
+      variants = variantsFor(op, "attention", config);
+    }
     if (failed(variants) || failed(tokensOnly(op, op.getQuery())))
       return failure();
-    auto [output, quantized] = results(op, op.getResult(), Domain::Token);
+    auto [output, quantized] =
+        results(op, op.getResult(), Domain::Token, /*keepsRows=*/isCuda);
     launchBuilder.create<AttentionOp>(
         op.getLoc(), read(op.getQuery()), op.getStateAttr(),
         op.getStateLayerAttr(), output, quantized, op.getHeadsAttr(),
         op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getWindowAttr(),
-        op.getScaleAttr(), op.getSoftCapAttr(), *variants,
+        op.getScaleAttr(), op.getSoftCapAttr(), *variants, split, merge,
         op.getBidirectionalAttr());
     return success();
   }
@@ -627,7 +812,7 @@ private:
     Routing routing = routingOf(op.getRoutes());
     launchBuilder.create<ExpertLinearOp>(
         op.getLoc(), read(op.getInput()), routing.order,
-        use(op.getWeightAttr()), symbol(place), integer(k),
+        useMatrix(op.getWeightAttr()), symbol(place), integer(k),
         integer(lm::columnsOf(op.getType())), routing.experts, routing.topK,
         *variants);
     return success();
@@ -688,6 +873,9 @@ private:
   }
 
   LogicalResult lowerOp(lm::ExitOp op) {
+    if (isCuda)
+      return op.emitOpError() << "has no lowering for CUDA: leave out --exits, "
+                                 "or the target cuda";
     // The name may still change; symbols follow it.
     SegmentOp before = endsAt.lookup(op.getInput());
     FailureOr<SegmentOp> head = lowerExitRegion(op, op.getHead(), ".head");
@@ -741,10 +929,44 @@ private:
     return moduleBuilder.getI64IntegerAttr(value);
   }
 
-  //===--------------------------------------------------------------------===//
-  // Symbols of the module
-  //===--------------------------------------------------------------------===//
+  ModuleOp module;
+  lm::ProgramOp program;
+  StringRef targetName;
+  ArrayRef<std::string> levels;
+  bool isCuda;
+  UsedWeights &usedWeights;
+  MLIRContext *context;
+  OpBuilder moduleBuilder, bufferBuilder, kernelBuilder, launchBuilder;
+  TargetOp target;
+  SegmentOp segment;
+  DenseMap<Value, SegmentOp> endsAt; // by the cut's result
+  SmallVector<std::pair<SegmentOp, BufferOp>> exitLogits;
+  DenseMap<Value, Place> places;
+  DenseMap<Value, ConcatPart> concatParts;
+  DenseMap<Value, BufferOp> orders; // of routes
+  DenseMap<Value, BufferOp> halves; // half rows of a value, in the target @cuda
+  std::map<std::string, KernelOp> kernels;
+  llvm::StringSet<> usedNames;
+};
 
+//===----------------------------------------------------------------------===//
+// Symbols of the module
+//===----------------------------------------------------------------------===//
+
+// Steps 4 and 5, after all targets have been made.
+class SymbolConversion {
+public:
+  SymbolConversion(ModuleOp module, const UsedWeights &usedWeights)
+      : module(module), usedWeights(usedWeights), context(module.getContext()),
+        moduleBuilder(context) {}
+
+  void run() {
+    convertSymbols();
+    eraseLm();
+  }
+  int64_t numUnusedWeights = 0;
+
+private:
   // Step 4. Twins replace the lm ops where they stand.
   void convertSymbols() {
     for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
@@ -763,15 +985,17 @@ private:
                                                            : StateDType::I8),
             state.getWindowAttr());
       } else if (auto weight = dyn_cast<lm::WeightOp>(op)) {
-        if (!usedWeights.contains(weight.getSymNameAttr()))
+        auto used = usedWeights.layouts.find(weight.getSymNameAttr());
+        if (used == usedWeights.layouts.end())
           ++numUnusedWeights;
         else
-          convertWeight(weight);
+          for (Layout layout : used->second)
+            convertWeight(weight, layout);
       }
     }
   }
 
-  void convertWeight(lm::WeightOp weight) {
+  void convertWeight(lm::WeightOp weight, Layout layout) {
     ArrayAttr parts;
     if (weight.getParts()) {
       SmallVector<Attribute> converted;
@@ -786,10 +1010,12 @@ private:
       parts = ArrayAttr::get(context, converted);
     }
     moduleBuilder.create<WeightOp>(
-        weight.getLoc(), weight.getSymNameAttr(), convert(weight.getEncoding()),
-        LayoutAttr::get(
-            context, *symbolizeLayout(lm::stringifyLayout(weight.getLayout()))),
-        integer(weight.getRows()), integer(weight.getColumns()),
+        weight.getLoc(),
+        StringAttr::get(context,
+                        usedWeights.nameOf(weight.getSymName(), layout)),
+        convert(weight.getEncoding()), LayoutAttr::get(context, layout),
+        moduleBuilder.getI64IntegerAttr(weight.getRows()),
+        moduleBuilder.getI64IntegerAttr(weight.getColumns()),
         weight.getMethodAttr(), parts, weight.getValueAttr(), PlacementAttr());
   }
 
@@ -802,21 +1028,9 @@ private:
   }
 
   ModuleOp module;
-  lm::ProgramOp program;
-  StringRef targetName;
-  ArrayRef<std::string> levels;
+  const UsedWeights &usedWeights;
   MLIRContext *context;
-  OpBuilder moduleBuilder, bufferBuilder, kernelBuilder, launchBuilder;
-  TargetOp target;
-  SegmentOp segment;
-  DenseMap<Value, SegmentOp> endsAt; // by the cut's result
-  SmallVector<std::pair<SegmentOp, BufferOp>> exitLogits;
-  DenseMap<Value, Place> places;
-  DenseMap<Value, ConcatPart> concatParts;
-  DenseMap<Value, BufferOp> orders; // of routes
-  std::map<std::string, KernelOp> kernels;
-  llvm::StringSet<> usedNames;
-  llvm::DenseSet<StringAttr> usedWeights;
+  OpBuilder moduleBuilder;
 };
 
 class SelectKernels : public ingot::impl::SelectKernelsPassBase<SelectKernels> {
@@ -825,10 +1039,22 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (target != "cpu") {
-      module.emitError() << "target \"" << target << "\" is unknown (cpu)";
-      return signalPassFailure();
+    std::vector<std::string> names(targets.begin(), targets.end());
+    if (names.empty())
+      names.push_back("cpu");
+    UsedWeights used;
+    for (const std::string &name : names) {
+      if (name != "cpu" && name != "cuda") {
+        module.emitError() << "target \"" << name
+                           << "\" is unknown (cpu, cuda)";
+        return signalPassFailure();
+      }
+      if (llvm::count(names, name) != 1) {
+        module.emitError() << "target \"" << name << "\" stands twice";
+        return signalPassFailure();
+      }
     }
+    used.hasBoth = names.size() == 2;
     auto programs = module.getOps<lm::ProgramOp>();
     if (std::distance(programs.begin(), programs.end()) != 1) {
       module.emitError() << "expected one lm.program, found "
@@ -839,18 +1065,34 @@ public:
       module.emitError() << "expected the attribute " << lm::kModelAttr;
       return signalPassFailure();
     }
-    FailureOr<std::vector<std::string>> chosen = chooseLevels(module);
-    if (failed(chosen))
-      return signalPassFailure();
-    Lowering lowering(module, *programs.begin(), target, *chosen);
-    if (failed(lowering.run()))
-      return signalPassFailure();
-    numLaunches += lowering.numLaunches;
-    numKernels += lowering.numKernels;
-    numUnusedWeights += lowering.numUnusedWeights;
+    for (const std::string &name : names) {
+      FailureOr<std::vector<std::string>> chosen =
+          name == "cuda" ? chooseChips(module) : chooseLevels(module);
+      if (failed(chosen))
+        return signalPassFailure();
+      Lowering lowering(module, *programs.begin(), name, *chosen, used);
+      if (failed(lowering.run()))
+        return signalPassFailure();
+      numLaunches += lowering.numLaunches;
+      numKernels += lowering.numKernels;
+    }
+    SymbolConversion conversion(module, used);
+    conversion.run();
+    numUnusedWeights += conversion.numUnusedWeights;
   }
 
 private:
+  FailureOr<std::vector<std::string>> chooseChips(ModuleOp module) {
+    std::vector<std::string> wanted(chips.begin(), chips.end());
+    if (wanted.empty())
+      wanted = {"sm_80", "sm_86", "sm_89", "sm_90"};
+    Result<std::vector<std::string>> found = cudaLevels(wanted);
+    if (found)
+      return *found;
+    module.emitError() << found.status().message();
+    return failure();
+  }
+
   FailureOr<std::vector<std::string>> chooseLevels(ModuleOp module) {
     std::vector<std::string> known = codegen::cpuLevelNames(); // slowest first
     if (levels.empty())

@@ -1,5 +1,6 @@
 #include "passes/lower/WeightLayout.h"
 
+#include "compiler/package/MmaLayout.h"
 #include "compiler/stored/WeightConversion.h"
 #include "dialects/StoredDetailsAttr.h"
 
@@ -56,10 +57,11 @@ Result<PlacementAttr> placementOf(WeightOp weight, uint64_t offset) {
   if (weight.getLayout() == Layout::Row)
     return PlacementAttr::get(context, offset, weight.getNumElements() * 4, 0,
                               0);
-  INGOT_ASSIGN_OR_RETURN(
-      package::PackedLayout layout,
-      package::packedLayout(packedEncoding(weight.getEncoding()),
-                            weight.getRows(), weight.getColumns()));
+  bool isMma = weight.getLayout() == Layout::MMA16;
+  INGOT_ASSIGN_OR_RETURN(package::PackedLayout layout,
+                         (isMma ? package::mmaLayout : package::packedLayout)(
+                             packedEncoding(weight.getEncoding()),
+                             weight.getRows(), weight.getColumns()));
   return PlacementAttr::get(context, offset, layout.size, layout.scalesOffset,
                             layout.minsOffset);
 }

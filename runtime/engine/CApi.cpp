@@ -157,6 +157,7 @@ ingot_status ingot_open(const char *path, const ingot_options *options,
                                   std::to_string(in.threads) +
                                   ", expected 0 or more"));
     EngineOptions out;
+    out.device = in.device ? in.device : "";
     out.level = in.level ? in.level : "";
     out.threads = in.threads;
     out.context = in.context;

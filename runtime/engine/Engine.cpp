@@ -92,23 +92,29 @@ Result<std::unique_ptr<Engine>> Engine::open(const std::string &path,
 }
 
 Status Engine::start(const EngineOptions &options) {
-  const fbs::Plan &plan = artifact_.plan();
-  if (plan.model()->embedding())
+  if (model().embedding())
     return Status::unsupported(
         "is an encoder: it gives vectors (`ingot embed`, "
         "/v1/embeddings) and generates no text");
-  const fbs::Target *target = artifact_.target("cpu");
-  if (!target)
-    return Status::unsupported("has no code for the cpu; rebuild it with the "
-                               "cpu among its targets");
-  INGOT_ASSIGN_OR_RETURN(
-      std::uint32_t level,
-      chooseLevel(*target, options.level, hostCpuFeatures()));
-  {
-    INGOT_ASSIGN_OR_RETURN(CodeMapping code,
-                           CodeMapping::map(artifact_, *target, level));
-    code_.emplace(std::move(code));
-  }
+  INGOT_RETURN_IF_ERROR(startDevice(options));
+  CoreOptions coreOptions;
+  coreOptions.context = contract_.context;
+  coreOptions.chunkTokens = options.chunkTokens;
+  coreOptions.stallFactor = options.stallFactor;
+  coreOptions.mixedPromptTokens = options.mixedPromptTokens;
+  coreOptions.maxWaiting = options.maxWaiting;
+  coreOptions.policy = options.policy;
+  coreOptions.checkInvariants = options.checkInvariants;
+  coreOptions.eosIds = stopSet(model(), tokenizer());
+  coreOptions.rotary = RotaryChoice::of(*target_);
+  coreOptions.exits = exitCurves(*target_);
+  INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
+  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
+                                       std::move(speculator));
+  return Status::ok();
+}
+
+Status Engine::startText() {
   auto tables = artifact_.segment(container::SegmentKind::Tokenizer);
   if (!tables.empty()) {
     INGOT_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::open(tables));
@@ -123,9 +129,11 @@ Status Engine::start(const EngineOptions &options) {
     INGOT_ASSIGN_OR_RETURN(ChatTemplateSet set, readTemplates(templates));
     templates_.emplace(std::move(set));
   }
+  return Status::ok();
+}
 
-  HostCpus cpus = detectHostCpus();
-  int threads = options.threads > 0 ? options.threads : cpus.threads();
+Status Engine::makeContract(const EngineOptions &options, int workers,
+                            std::optional<std::uint64_t> freeBytes) {
   ContractOptions wanted;
   wanted.context = options.context;
   wanted.sequences = options.sequences;
@@ -133,13 +141,52 @@ Status Engine::start(const EngineOptions &options) {
   // The row of each next token and those of the guesses after it.
   wanted.logitRows =
       std::max(options.logitRows, options.sequences) + stepDrafts(options);
-  wanted.workers = threads;
+  wanted.workers = workers;
   wanted.kvBytes = options.kvBytes;
-  INGOT_ASSIGN_OR_RETURN(contract_, computeContract(plan, *target, wanted));
+  if (wanted.kvBytes == 0 && options.kvPart != 0 && freeBytes)
+    wanted.kvBytes = *freeBytes / options.kvPart;
+  INGOT_ASSIGN_OR_RETURN(contract_,
+                         computeContract(artifact_.plan(), *target_, wanted));
+  return Status::ok();
+}
 
+Status Engine::makeCache(const EngineOptions &options,
+                         const StateMemoryMaker &memory) {
+  std::vector<GroupGeometry> groups;
+  std::vector<std::int32_t> blocks;
+  for (std::size_t g = 0; g < contract_.states.size(); ++g) {
+    groups.push_back(GroupGeometry::of(*artifact_.plan().states()->Get(g)));
+    blocks.push_back(contract_.states[g].blocks);
+  }
+  INGOT_ASSIGN_OR_RETURN(
+      KvCache cache,
+      KvCache::create(std::move(groups), blocks, options.cache, memory));
+  cache_.emplace(std::move(cache));
+  return Status::ok();
+}
+
+Status Engine::startCpu(const EngineOptions &options) {
+  target_ = artifact_.target("cpu");
+  if (!target_)
+    return Status::unsupported("has no code for the cpu; rebuild it with the "
+                               "cpu among its targets");
+  INGOT_ASSIGN_OR_RETURN(
+      std::uint32_t level,
+      chooseLevel(*target_, options.level, hostCpuFeatures()));
+  {
+    INGOT_ASSIGN_OR_RETURN(CodeMapping code,
+                           CodeMapping::map(artifact_, *target_, level));
+    code_.emplace(std::move(code));
+  }
+  level_ = code_->levelName();
+  INGOT_RETURN_IF_ERROR(startText());
+
+  HostCpus cpus = detectHostCpus();
+  int threads = options.threads > 0 ? options.threads : cpus.threads();
+  auto available = availableMemoryBytes();
+  INGOT_RETURN_IF_ERROR(makeContract(options, threads, available));
   // Refused here with both numbers, rather than killed later without a word.
-  if (auto available = availableMemoryBytes();
-      available && contract_.privateBytes() > *available)
+  if (available && contract_.privateBytes() > *available)
     return Status::outOfMemory(
         "needs " + std::to_string(contract_.privateBytes()) +
         " bytes beside its weights, this process may still take " +
@@ -155,48 +202,24 @@ Status Engine::start(const EngineOptions &options) {
   if (cpus.shouldPin(threads))
     poolOptions.pinTo.assign(cpus.allowed.begin() + 1, cpus.allowed.end());
   INGOT_ASSIGN_OR_RETURN(pool_, WorkerPool::create(poolOptions));
-
-  std::vector<GroupGeometry> groups;
-  std::vector<std::int32_t> blocks;
-  for (std::size_t g = 0; g < contract_.states.size(); ++g) {
-    groups.push_back(GroupGeometry::of(*plan.states()->Get(g)));
-    blocks.push_back(contract_.states[g].blocks);
-  }
-  {
-    INGOT_ASSIGN_OR_RETURN(
-        KvCache cache,
-        KvCache::create(std::move(groups), blocks, options.cache));
-    cache_.emplace(std::move(cache));
-  }
-  INGOT_ASSIGN_OR_RETURN(executor_,
-                         CpuExecutor::create(plan, *target, artifact_.weights(),
-                                             code_->functions(), contract_,
-                                             *cache_, *pool_));
+  INGOT_RETURN_IF_ERROR(makeCache(options, makeHostState));
+  INGOT_ASSIGN_OR_RETURN(
+      std::unique_ptr<CpuExecutor> executor,
+      CpuExecutor::create(artifact_.plan(), *target_, artifact_.weights(),
+                          code_->functions(), contract_, *cache_, *pool_));
+  cpuExecutor_ = executor.get();
+  executor_ = std::move(executor);
   // Read ahead while the first prompt is being prepared. Advice only.
   auto weights = artifact_.segment(container::SegmentKind::Weights);
   (void)::madvise(const_cast<std::uint8_t *>(weights.data()), weights.size(),
                   MADV_WILLNEED);
-  CoreOptions coreOptions;
-  coreOptions.context = contract_.context;
-  coreOptions.chunkTokens = options.chunkTokens;
-  coreOptions.stallFactor = options.stallFactor;
-  coreOptions.mixedPromptTokens = options.mixedPromptTokens;
-  coreOptions.maxWaiting = options.maxWaiting;
-  coreOptions.policy = options.policy;
-  coreOptions.checkInvariants = options.checkInvariants;
-  coreOptions.eosIds = stopSet(model(), tokenizer());
-  coreOptions.rotary = RotaryChoice::of(*target);
-  coreOptions.exits = exitCurves(*target);
-  INGOT_ASSIGN_OR_RETURN(auto speculator, makeSpeculator(options));
-  core_ = std::make_unique<EngineCore>(*executor_, *cache_, coreOptions,
-                                       std::move(speculator));
   return Status::ok();
 }
 
 // The exit behind so many layers.
 Result<std::int32_t> Engine::findExit(std::int32_t layers) const {
   std::string known;
-  if (const auto *exits = artifact_.target("cpu")->exits())
+  if (const auto *exits = target_->exits())
     for (std::uint32_t e = 0; e < exits->size(); ++e) {
       if (std::int64_t(exits->Get(e)->layers()) == layers)
         return std::int32_t(e);
@@ -239,13 +262,13 @@ Engine::makeSpeculator(const EngineOptions &options) {
     speculation.draftCost = executor_->weightBytesToExit(exit) /
                             std::max(executor_->weightBytesPerStep(), 1.0);
     return std::make_unique<Speculator>(
-        std::make_unique<ExitDrafter>(
-            *executor_, *cache_, exit,
-            RotaryChoice::of(*artifact_.target("cpu"))),
+        std::make_unique<ExitDrafter>(*executor_, *cache_, exit,
+                                      RotaryChoice::of(*target_)),
         speculation);
   }
 
   EngineOptions draftOptions;
+  draftOptions.device = options.device;
   draftOptions.level = options.level;
   draftOptions.threads = options.threads;
   draftOptions.sequences = options.sequences;

@@ -13,6 +13,7 @@
 #include "runtime/engine/ChatPrompt.h"
 #include "runtime/engine/EngineCore.h"
 #include "runtime/execute/cpu/CpuExecutor.h"
+#include "runtime/execute/cuda/CudaExecutor.h"
 #include "runtime/memory/MemoryContract.h"
 #include "runtime/plan/Artifact.h"
 #include "runtime/plan/CodeMapping.h"
@@ -36,6 +37,9 @@ enum class Speculation {
 };
 
 struct EngineOptions {
+  // "cpu", "cuda" or "cuda:N"; empty: the first CUDA device where the artifact has
+  // code for it and the machine has one, else the cpu.
+  std::string device;
   std::string level;             // of code; empty: the best that runs here
   int threads = 0;               // 0: from affinity and control group
   std::int32_t context = 0;      // 0: the model's, at most 4096
@@ -44,6 +48,9 @@ struct EngineOptions {
   std::int32_t chunkTokens = 0; // prompt rows of one sequence in a step; 0: all
   std::int32_t logitRows = 0;   // rows of logits of a step; 0: `sequences`
   std::uint64_t kvBytes = 0;    // budget for state; 0: what the above need
+  // Where no budget is given and this is not 0: one part in so many of the memory
+  // that is free where the state will lie, beside the weights of a device.
+  std::uint32_t kvPart = 0;
   // As in CoreOptions: what prompts may cost those that decode.
   double stallFactor = CoreOptions().stallFactor;
   std::int32_t mixedPromptTokens = 0;
@@ -52,10 +59,11 @@ struct EngineOptions {
   bool checkInvariants = false; // after each step (tests)
   bool verifyChecksums = false;
   Speculation speculation = Speculation::None;
-  std::string draft;            // the artifact that drafts; for Draft alone
-  std::int32_t exitLayers = 0;  // that run before the exit; for Exit alone
-  std::int32_t draftTokens = 8; // the most guesses of a sequence in a step
-  KvCacheOptions cache;         // for tests
+  std::string draft;              // the artifact that drafts; for Draft alone
+  std::int32_t exitLayers = 0;    // that run before the exit; for Exit alone
+  std::int32_t draftTokens = 8;   // the most guesses of a sequence in a step
+  KvCacheOptions cache;           // for tests
+  cuda::CudaExecutorOptions cuda; // for tests
 };
 
 struct GenerateRequest {
@@ -123,7 +131,13 @@ public:
   const Artifact &artifact() const { return artifact_; }
   const fbs::ModelInfo &model() const { return *artifact_.plan().model(); }
   const MemoryContract &contract() const { return contract_; }
-  const std::string &level() const { return code_->levelName(); }
+  const std::string &level() const { return level_; }
+  // What runs the model, for people: "level avx512-vnni, 2 threads", "NVIDIA
+  // H200 (device 0), level sm_90".
+  std::string placement() const;
+  // Empty, but where the artifact has code for a device, none was asked for, and the
+  // cpu runs the model: why.
+  const std::string &whyNotDevice() const { return whyNotDevice_; }
   const OpenTimes &openTimes() const { return openTimes_; }
   // Null where the artifact has no tokenizer or no template.
   const Tokenizer *tokenizer() const {
@@ -132,8 +146,14 @@ public:
   const ChatTemplateSet *templates() const {
     return templates_ ? &*templates_ : nullptr;
   }
-  CpuExecutor &executor() { return *executor_; }
-  WorkerPool &pool() { return *pool_; }
+  Executor &executor() { return *executor_; }
+  // Null where another device runs the model.
+  CpuExecutor *cpuExecutor() { return cpuExecutor_; }
+  cuda::CudaExecutor *cudaExecutor() { return cudaExecutor_; }
+  // Worker threads; 0 where another device runs the model.
+  int numThreads() const { return pool_ ? pool_->numWorkers() : 0; }
+  // Bytes a second that whoever runs the model reads from its memory, measured now.
+  Result<double> measureBandwidth();
   const KvCache &cache() const { return *cache_; }
   KvCache &cache() { return *cache_; }
   // Null where no model drafts.
@@ -142,18 +162,37 @@ public:
 private:
   explicit Engine(Artifact artifact) : artifact_(std::move(artifact)) {}
   Status start(const EngineOptions &options);
+  // Chooses who runs the model, and makes everything of it.
+  Status startDevice(const EngineOptions &options);
+  Status startText();
+  Status startCpu(const EngineOptions &options);
+  // Finds the device and chooses the level of code for it.
+  Status openDevice(const std::string &level, int number);
+  Status startCuda(const EngineOptions &options);
+  Status makeContract(const EngineOptions &options, int workers,
+                      std::optional<std::uint64_t> freeBytes);
+  Status makeCache(const EngineOptions &options,
+                   const StateMemoryMaker &memory);
   Result<std::unique_ptr<Speculator>>
   makeSpeculator(const EngineOptions &options);
   Result<std::int32_t> findExit(std::int32_t layers) const;
 
   Artifact artifact_;
+  const fbs::Target *target_ = nullptr; // the one that runs
+  std::string level_;
+  std::string
+      whyNotDevice_; // why the device that there is code for is not used
+  std::shared_ptr<cuda::Device> device_;
+  std::uint32_t deviceLevel_ = 0; // of the code for it
   std::optional<CodeMapping> code_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplateSet> templates_;
   MemoryContract contract_;
   std::unique_ptr<WorkerPool> pool_;
   std::optional<KvCache> cache_;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<Executor> executor_;
+  CpuExecutor *cpuExecutor_ = nullptr;
+  cuda::CudaExecutor *cudaExecutor_ = nullptr;
   // Of it, only the executor and the cache are used.
   std::unique_ptr<Engine> draft_;
   std::unique_ptr<EngineCore> core_;

@@ -65,6 +65,8 @@ typedef struct ingot_options {
   int32_t step_tokens; /* token rows of one step */
   uint64_t kv_bytes;   /* budget of the cache; 0: what the above need */
   int32_t verify;      /* nonzero: compare the weights' checksum too */
+  const char *device;  /* "cpu", "cuda" or "cuda:N"; NULL: the first CUDA device
+                          that the artifact has code for, else the cpu */
 } ingot_options;
 
 /* A piece of text that is final. Return nonzero to go on, 0 to stop. */

@@ -23,6 +23,13 @@ struct LaunchProfile {
   double bytes = 0; // read and written, by the shapes
 };
 
+// How often one variant of a launch has run.
+struct VariantUse {
+  std::string launch;
+  std::string kernel;
+  std::uint64_t uses = 0;
+};
+
 class Executor {
 public:
   virtual ~Executor() = default;
@@ -39,6 +46,13 @@ public:
   // Of all steps so far, the seconds that went into attention over the cache: the
   // part of a step that grows with context. 0 where it is not told apart.
   virtual double attentionSeconds() const { return 0; }
+
+  // Bytes of weight matrices that one step reads, each once; 0 where not told.
+  virtual double weightBytesPerStep() const { return 0; }
+  // And one that ends with the head of an exit.
+  virtual double weightBytesToExit(std::int32_t exit) const { return 0; }
+  // Every variant of every launch.
+  virtual std::vector<VariantUse> variantUses() const { return {}; }
 
   // Profiling costs two clock reads a launch; off at first.
   virtual void setProfiling(bool enabled) = 0;

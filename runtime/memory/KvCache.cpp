@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 namespace ingot {
 
@@ -32,7 +31,8 @@ std::int32_t blocksForTokens(std::int64_t numTokens, std::int32_t blockTokens,
 
 Result<KvCache> KvCache::create(std::vector<GroupGeometry> groups,
                                 std::span<const std::int32_t> numBlocks,
-                                const KvCacheOptions &options) {
+                                const KvCacheOptions &options,
+                                const StateMemoryMaker &memory) {
   if (groups.size() != numBlocks.size())
     return Status::internal("block counts for " +
                             std::to_string(numBlocks.size()) + " of " +
@@ -60,8 +60,8 @@ Result<KvCache> KvCache::create(std::vector<GroupGeometry> groups,
       return Status::outOfMemory("KV group \"" + group.geometry.name +
                                  "\": size overflows");
     INGOT_ASSIGN_OR_RETURN(
-        group.storage, HostMemory::allocate(
-                           bytes, "KV group \"" + group.geometry.name + "\""));
+        group.storage,
+        memory(bytes, "KV group \"" + group.geometry.name + "\""));
     group.allocator = std::make_unique<BlockAllocator>(numBlocks[g]);
     if (options.shuffleSeed != 0)
       group.allocator->shuffleFree(options.shuffleSeed + g);
@@ -77,12 +77,8 @@ Result<KvCache> KvCache::create(std::vector<GroupGeometry> groups,
 void KvCache::poison(std::size_t group, BlockId block) {
   const Group &g = groups_[group];
   std::uint64_t bytes = g.geometry.blockBytes();
-  std::uint8_t *at = g.storage.data() + std::uint64_t(block) * bytes;
   // 0x7fff is a NaN of float16; 0x7fff7fff is one of float32.
-  for (std::uint64_t i = 0; i + 1 < bytes; i += 2) {
-    at[i] = 0xff;
-    at[i + 1] = 0x7f;
-  }
+  g.storage->fill(std::uint64_t(block) * bytes, bytes / 2 * 2, 0x7fff);
 }
 
 BlockId KvCache::takeBlock(std::size_t group) {
@@ -106,9 +102,8 @@ void KvCache::releaseBlock(std::size_t group, BlockId block) {
 
 void KvCache::copyBlock(std::size_t group, BlockId from, BlockId to) {
   std::uint64_t bytes = groups_[group].geometry.blockBytes();
-  std::uint8_t *base = groups_[group].storage.data();
-  std::memcpy(base + std::uint64_t(to) * bytes,
-              base + std::uint64_t(from) * bytes, bytes);
+  groups_[group].storage->copy(std::uint64_t(to) * bytes,
+                               std::uint64_t(from) * bytes, bytes);
 }
 
 Status KvCache::addSequence(SequenceId id) {

@@ -1,9 +1,9 @@
 // The state that outlives a step: a list of groups (one geometry each), each
 // with its own storage, its own accounting and its own block table a sequence.
 //
-//   storage    one HostMemory a group; block b is one contiguous range that
-//              holds every layer's part: base + b * blockBytes + layer *
-//              layerBytes
+//   storage    one StateMemory a group, of the host or of a device; block b is
+//              one contiguous range that holds every layer's part: base + b *
+//              blockBytes + layer * layerBytes
 //   accounting BlockAllocator: which blocks are free, held, reusable
 //   reuse      PrefixIndex: which tokens a block holds
 //   tables     blocks of each sequence, in order of position
@@ -20,8 +20,8 @@
 
 #include "runtime/memory/BlockAllocator.h"
 #include "runtime/memory/CacheInvariants.h"
-#include "runtime/memory/HostMemory.h"
 #include "runtime/memory/PrefixIndex.h"
+#include "runtime/memory/StateMemory.h"
 #include "runtime/plan/plan_generated.h"
 
 #include <cstdint>
@@ -70,10 +70,11 @@ struct PrefixMatch {
 class KvCache {
 public:
   // Takes all memory now: numBlocks[g] blocks for each group. Groups share one
-  // block length.
+  // block length. `memory` says where the blocks lie.
   static Result<KvCache> create(std::vector<GroupGeometry> groups,
                                 std::span<const std::int32_t> numBlocks,
-                                const KvCacheOptions &options = {});
+                                const KvCacheOptions &options = {},
+                                const StateMemoryMaker &memory = makeHostState);
 
   std::size_t numGroups() const { return groups_.size(); }
   const GroupGeometry &geometry(std::size_t group) const {
@@ -82,8 +83,9 @@ public:
   const BlockAllocator &allocator(std::size_t group) const {
     return *groups_[group].allocator;
   }
+  // Of block 0: an address of the host, or of the device where the blocks lie there.
   std::uint8_t *base(std::size_t group) const {
-    return groups_[group].storage.data();
+    return groups_[group].storage->data();
   }
 
   // A sequence that neither finds nor leaves a prefix.
@@ -130,7 +132,7 @@ public:
 private:
   struct Group {
     GroupGeometry geometry;
-    HostMemory storage;
+    std::unique_ptr<StateMemory> storage;
     std::unique_ptr<BlockAllocator> allocator;
   };
   struct Sequence {

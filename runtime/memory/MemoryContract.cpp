@@ -1,6 +1,10 @@
 #include "runtime/memory/MemoryContract.h"
 
 #include "runtime/memory/KvCache.h"
+#include "runtime/plan/Container.h"
+#include "runtime/plan/CudaAbi.h"
+#include "runtime/plan/TargetWeights.h"
+#include "runtime/plan/VerifyPlan.h"
 #include "runtime/support/Printable.h"
 
 #include <algorithm>
@@ -37,6 +41,31 @@ std::int32_t roundUpRows(std::int32_t rows) {
   return (rows + kCapacityRows - 1) / kCapacityRows * kCapacityRows;
 }
 
+// Slots for the parts of the sequences that run at once, one query each: a step with
+// more of them takes kernels that need none.
+Status addPartials(const fbs::Target &target, MemoryContract &contract) {
+  std::int64_t parts =
+      (std::int64_t(contract.context) + abi::kSegmentTokens - 1) /
+      abi::kSegmentTokens;
+  std::int64_t slots = parts * contract.sequences;
+  std::int64_t bytes = 0;
+  for (const fbs::ProgramSegment *segment : *target.segments())
+    for (const fbs::Launch *launch : *segment->launches())
+      if (auto *op = launch->params_as_Attention()) {
+        std::int64_t width = std::int64_t(op->heads()) * op->head_dim();
+        if (slots > INT32_MAX || width * slots > (std::int64_t(1) << 40))
+          return Status::invalid(std::to_string(slots) +
+                                 " parts of sequences with " +
+                                 std::to_string(width) + " columns overflow");
+        bytes = std::max(
+            bytes, abi::partialValuesBytes(slots, op->heads(), op->head_dim()) +
+                       abi::partialStatsBytes(slots, op->heads()));
+      }
+  contract.partialSlots = std::int32_t(slots);
+  contract.partialBytes = std::uint64_t(bytes);
+  return Status::ok();
+}
+
 } // namespace
 
 std::uint64_t MemoryContract::stateBytes() const {
@@ -47,7 +76,7 @@ std::uint64_t MemoryContract::stateBytes() const {
 }
 
 std::uint64_t MemoryContract::privateBytes() const {
-  return tokenArenaBytes + logitArenaBytes + hiddenBytes +
+  return tokenArenaBytes + logitArenaBytes + hiddenBytes + partialBytes +
          scratchBytesPerWorker * workers + stateBytes();
 }
 
@@ -68,7 +97,8 @@ std::string MemoryContract::describe() const {
                   sizeText(bytes).c_str(), how.c_str());
     text += line;
   };
-  row("weights", weightsBytes, "mapped from the file, shared");
+  row("weights", weightsBytes,
+      isOnDevice ? "copied to the device" : "mapped from the file, shared");
   row("token arena", tokenArenaBytes,
       std::to_string(stepTokens) + " token rows a step");
   row("logit arena", logitArenaBytes,
@@ -76,8 +106,12 @@ std::string MemoryContract::describe() const {
   if (hiddenBytes != 0)
     row("states at exits", hiddenBytes,
         std::to_string(stepTokens) + " token rows a step");
-  row("scratch", scratchBytesPerWorker * workers,
-      std::to_string(workers) + " workers");
+  if (isOnDevice)
+    row("parts of attention", partialBytes,
+        std::to_string(partialSlots) + " parts of a sequence");
+  else
+    row("scratch", scratchBytesPerWorker * workers,
+        std::to_string(workers) + " workers");
   for (const State &state : states)
     row("state " + printable(state.name), state.bytes(),
         std::to_string(state.blocks) + " blocks of " +
@@ -128,7 +162,12 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
         "step tokens " + std::to_string(contract.stepTokens) + " times " +
         std::to_string(target.slots()) + " experts overflow");
 
-  contract.weightsBytes = plan.weights_bytes();
+  contract.isOnDevice = isCuda(target);
+  // Each of several targets may have its own packing of the same weights.
+  contract.weightsBytes =
+      plan.targets()->size() == 1
+          ? plan.weights_bytes()
+          : weightBytesOfTarget(plan, target, container::kTensorAlignment);
   contract.tokenArenaBytes =
       target.token_arena_bytes() * std::uint64_t(contract.stepTokens);
   contract.logitArenaBytes =
@@ -144,6 +183,9 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
     contract.scratchBytesPerWorker =
         std::max<std::uint64_t>(contract.scratchBytesPerWorker,
                                 (kernel->scratch_bytes() + 63) / 64 * 64);
+
+  if (contract.isOnDevice)
+    INGOT_RETURN_IF_ERROR(addPartials(target, contract));
 
   std::uint64_t wanted = 0;
   for (const fbs::StateGroup *group : *plan.states()) {

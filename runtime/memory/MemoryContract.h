@@ -29,12 +29,17 @@ struct MemoryContract {
   std::int32_t stepTokens = 0; // rounded up to rows that keep 64-byte alignment
   std::int32_t logitRows = 0;
   std::int32_t workers = 0;
+  bool isOnDevice = false; // of a cuda target: all of it lies on the device
 
   std::uint64_t weightsBytes = 0;
   std::uint64_t tokenArenaBytes = 0;
   std::uint64_t logitArenaBytes = 0;
   std::uint64_t hiddenBytes = 0; // states kept at a cut; 0 without exits
   std::uint64_t scratchBytesPerWorker = 0;
+  // Results of attention over parts of a sequence, of a cuda target: the slots for
+  // them (CudaAbi.h) and their bytes.
+  std::int32_t partialSlots = 0;
+  std::uint64_t partialBytes = 0;
   struct State {
     std::string name;
     std::string elements; // of keys and values: "f32", "f16" or "i8"
@@ -46,7 +51,7 @@ struct MemoryContract {
   };
   std::vector<State> states;
 
-  // All but the weights, which are mapped and shared with the page cache.
+  // All but the weights, which on the cpu are mapped and shared with the page cache.
   std::uint64_t privateBytes() const;
   std::uint64_t stateBytes() const;
   // The longest sequence that the state can hold alone.

@@ -14,7 +14,7 @@ std::string str(std::uint64_t value) { return std::to_string(value); }
 class LaunchVerifier {
 public:
   LaunchVerifier(const fbs::Plan &plan, const fbs::Target &target)
-      : plan_(plan), target_(target) {}
+      : plan_(plan), target_(target), isCuda_(isCuda(target)) {}
 
   Status verify(const fbs::Launch &launch) {
     const char *op = nullptr;
@@ -102,6 +102,9 @@ public:
           "operation " + str(static_cast<unsigned>(launch.params_type())) +
           " is unknown to this runtime");
     }
+    if (isCuda_ && launch.params_type() >= fbs::Params::Route)
+      return Status::unsupported("operation \"" + std::string(op) +
+                                 "\" has no kernels for CUDA");
     return checkVariants(launch, op);
   }
 
@@ -136,6 +139,22 @@ private:
                              " rows; the last must have no bound");
     return Status::ok();
   }
+
+  // A kernel of a launch beside its variants.
+  Status checkSideKernel(const char *operand, int index, const char *op) {
+    if (index < 0 || std::uint32_t(index) >= target_.kernels()->size())
+      return Status::invalid(std::string(operand) + ": kernel " +
+                             std::to_string(index) + " of " +
+                             str(target_.kernels()->size()));
+    auto found = target_.kernels()->Get(index)->op();
+    if (found->string_view() != op)
+      return Status::invalid(std::string(operand) + ": kernel is for \"" +
+                             found->str() + "\", expected \"" + op + "\"");
+    return Status::ok();
+  }
+
+  // How the target's matrices are packed.
+  const char *matrixLayout() const { return isCuda_ ? "mma16" : "r16"; }
 
   Result<const fbs::Buffer *> buffer(const char *operand, int index,
                                      int domain) {
@@ -182,6 +201,13 @@ private:
                    const fbs::Encoding *reader, int domain) {
     INGOT_ASSIGN_OR_RETURN(const fbs::Buffer *found,
                            buffer(operand, index, domain));
+    if (isCuda_) {
+      if (found->dtype() != fbs::DType::f16 || found->columns() != width)
+        return Status::invalid(std::string(operand) + ": buffer \"" +
+                               found->name()->str() +
+                               "\" is not half rows of " + str(width));
+      return Status::ok();
+    }
     // int8 weights are multiplied with codes of 16 bits, int4 with 8.
     bool wide = reader && reader->code() == fbs::WeightCode::i8;
     if (found->dtype() == fbs::DType::f32 || found->columns() != width ||
@@ -249,7 +275,7 @@ private:
 
   Status check(const fbs::Embed &op) {
     INGOT_ASSIGN_OR_RETURN(const fbs::Weight *table,
-                           weight("table", op.table(), "r16"));
+                           weight("table", op.table(), matrixLayout()));
     std::uint32_t needed =
         op.by_position() ? plan_.model()->context() : plan_.model()->vocab();
     if (table->rows() < needed)
@@ -346,13 +372,13 @@ private:
       return Status::invalid("domain is unknown");
     int domain = int(op.domain());
     INGOT_ASSIGN_OR_RETURN(const fbs::Weight *matrix,
-                           weight("weight", op.weight(), "r16"));
+                           weight("weight", op.weight(), matrixLayout()));
     if (matrix->rows() != op.n() || matrix->columns() != op.k())
       return Status::invalid("weight: \"" + matrix->name()->str() + "\" is [" +
                              str(matrix->rows()) + ", " +
                              str(matrix->columns()) + "], expected [" +
                              str(op.n()) + ", " + str(op.k()) + "]");
-    if (matrix->encoding()->group() != 0)
+    if (isCuda_ || matrix->encoding()->group() != 0)
       INGOT_RETURN_IF_ERROR(
           quantized("input", op.input(), op.k(), matrix->encoding(), domain));
     else
@@ -532,6 +558,18 @@ private:
     std::uint64_t width = std::uint64_t(op.heads()) * op.head_dim();
     INGOT_RETURN_IF_ERROR(dense("query", op.query(), width, kToken));
     INGOT_RETURN_IF_ERROR(outputs(op.output(), op.quantized(), width, kToken));
+    if (isCuda_) {
+      // Segments are merged in the float32 output, whoever reads it.
+      if (op.output() == -1 || op.head_dim() % 8 != 0)
+        return Status::invalid("an output in float32 and a head_dim in whole "
+                               "eights are expected, found buffer " +
+                               std::to_string(op.output()) + " and " +
+                               str(op.head_dim()));
+      INGOT_RETURN_IF_ERROR(checkSideKernel("split_kernel", op.split_kernel(),
+                                            "attention_split"));
+      return checkSideKernel("merge_kernel", op.merge_kernel(),
+                             "attention_merge");
+    }
     if (op.quantized() != -1) {
       std::uint32_t size = target_.buffers()->Get(op.quantized())->group();
       if (op.head_dim() % size != 0)
@@ -562,6 +600,7 @@ private:
 
   const fbs::Plan &plan_;
   const fbs::Target &target_;
+  const bool isCuda_;
 };
 
 } // namespace
@@ -674,6 +713,8 @@ Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
     INGOT_RETURN_IF_ERROR(verifySegment(*segment, target, verifier));
   if (plan.model()->embedding())
     return verifyEncoder(target);
+  if (isCuda(target) && target.exits() && target.exits()->size() != 0)
+    return Status::unsupported("exits have no code for CUDA");
   const fbs::Exit *before = nullptr;
   if (target.exits())
     for (const fbs::Exit *exit : *target.exits()) {

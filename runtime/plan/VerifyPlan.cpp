@@ -1,6 +1,7 @@
 #include "runtime/plan/VerifyPlan.h"
 
 #include "runtime/plan/Container.h"
+#include "runtime/plan/CudaAbi.h"
 #include "runtime/plan/KernelAbi.h"
 
 #include <algorithm>
@@ -75,9 +76,13 @@ Status checkWeight(const fbs::Weight &weight, std::uint64_t weightsBytes) {
   if (layout == "row") {
     if (encoding.code() != fbs::WeightCode::f32)
       return Status::invalid("layout \"row\" holds f32 only");
+  } else if (layout == "mma16") {
+    if (encoding.code() == fbs::WeightCode::f32)
+      return Status::invalid("layout \"mma16\" holds no f32");
   } else if (layout != "r16") {
-    return Status::unsupported("layout \"" + std::string(layout) +
-                               "\" is unknown, expected \"r16\" or \"row\"");
+    return Status::unsupported(
+        "layout \"" + std::string(layout) +
+        "\" is unknown, expected \"r16\", \"mma16\" or \"row\"");
   }
   if (!isInside(weight.offset(), weight.size(), weightsBytes))
     return Status::invalid("offset " + str(weight.offset()) + " and size " +
@@ -146,7 +151,8 @@ Status checkState(const fbs::StateGroup &state) {
   return Status::ok();
 }
 
-Status checkLevel(const fbs::Level &level, std::uint64_t codeBytes) {
+Status checkLevel(const fbs::Level &level, const fbs::Target &target,
+                  std::uint64_t codeBytes) {
   if (!level.name())
     return Status::invalid("name is missing");
   if (!isInside(level.code_offset(), level.code_size(), codeBytes) ||
@@ -155,6 +161,11 @@ Status checkLevel(const fbs::Level &level, std::uint64_t codeBytes) {
                            " and code_size " + str(level.code_size()) +
                            ": expected page-aligned, inside the code (" +
                            str(codeBytes) + " bytes)");
+  if (isCuda(target)) {
+    if (!CudaLevel::parse(level.name()->string_view()))
+      return Status::unsupported("is neither sm_N nor compute_N");
+    return Status::ok();
+  }
   if (level.map_size() == 0 ||
       !isInside(level.map_offset(), level.map_size(), level.code_size()) ||
       level.map_offset() % container::kPageBytes != 0)
@@ -171,9 +182,29 @@ Status checkLevel(const fbs::Level &level, std::uint64_t codeBytes) {
   return Status::ok();
 }
 
+// What a launch may be asked for on every chip (CUDA's limits of a block), and what
+// keeps the product of a grid within 31 bits.
+Status checkGeometry(const fbs::Kernel &kernel) {
+  if (kernel.block_threads() == 0 || kernel.block_threads() > 1024 ||
+      kernel.block_threads() % 32 != 0 || kernel.shared_bytes() > 227 * 1024)
+    return Status::invalid(
+        "blocks of " + str(kernel.block_threads()) + " threads with " +
+        str(kernel.shared_bytes()) +
+        " bytes of shared memory, expected whole warps up to 1024 threads and "
+        "at most 227 KiB");
+  if (kernel.tile_rows() == 0 || kernel.tile_rows() > 1024 ||
+      kernel.tile_tokens() == 0 || kernel.tile_tokens() > 1024)
+    return Status::invalid("a tile of " + str(kernel.tile_rows()) + " x " +
+                           str(kernel.tile_tokens()) +
+                           ", expected 1 to 1024 each");
+  return Status::ok();
+}
+
 Status checkKernel(const fbs::Kernel &kernel, const fbs::Target &target) {
   if (!kernel.name() || !kernel.op() || !kernel.symbols())
     return Status::invalid("name, op or symbols is missing");
+  if (isCuda(target))
+    INGOT_RETURN_IF_ERROR(checkGeometry(kernel));
   if (kernel.scratch_bytes() > (1u << 30))
     return Status::invalid("scratch_bytes " + str(kernel.scratch_bytes()) +
                            " is above 1 GiB");
@@ -186,6 +217,17 @@ Status checkKernel(const fbs::Kernel &kernel, const fbs::Target &target) {
     if (!seen.insert(symbol->level()).second)
       return Status::invalid("two symbols of level " + str(symbol->level()));
     const fbs::Level &level = *target.levels()->Get(symbol->level());
+    if (isCuda(target)) {
+      if (symbol->size() < 4 ||
+          !isInside(symbol->offset(), symbol->size(), level.code_size()))
+        return Status::invalid(
+            "image at " + str(symbol->offset()) + " (" + str(symbol->size()) +
+            " bytes) is outside the code of level " + nameOf(level.name()));
+      if (symbol->offset() % container::kTensorAlignment != 0)
+        return Status::invalid("image at " + str(symbol->offset()) +
+                               " is not aligned to 64");
+      continue;
+    }
     if (symbol->size() == 0 || symbol->offset() < level.map_offset() ||
         !isInside(symbol->offset() - level.map_offset(), symbol->size(),
                   level.map_size()))
@@ -225,6 +267,22 @@ Status checkBuffer(const fbs::Buffer &buffer, const fbs::Target &target) {
       return Status::invalid("row_bytes " + str(buffer.row_bytes()) +
                              " do not hold " + str(buffer.columns()) +
                              " float32 columns");
+    return Status::ok();
+  }
+  if (isCuda(target)) {
+    if (buffer.dtype() != fbs::DType::f16)
+      return Status::unsupported("dtype, expected f32 or f16");
+    if (buffer.offset() % 16 != 0 ||
+        buffer.row_bytes() !=
+            std::uint64_t(abi::halfRowBytes(buffer.columns())) ||
+        buffer.scales_offset() !=
+            std::uint64_t(abi::halfRowScaleOffset(buffer.columns())))
+      return Status::invalid(
+          "half rows of " + str(buffer.columns()) + " columns in " +
+          str(buffer.row_bytes()) + " bytes with the scale at " +
+          str(buffer.scales_offset()) + ", expected " +
+          str(abi::halfRowBytes(buffer.columns())) + " and " +
+          str(abi::halfRowScaleOffset(buffer.columns())));
     return Status::ok();
   }
   if (buffer.dtype() != fbs::DType::i8 && buffer.dtype() != fbs::DType::i16)
@@ -267,7 +325,7 @@ Status checkTarget(const fbs::Plan &plan, const fbs::Target &target,
     return Status::invalid("an arena takes more than " + str(kMaxRowBytes) +
                            " bytes a row");
   for (const fbs::Level *level : *target.levels())
-    if (Status status = checkLevel(*level, bounds.codeBytes); !status)
+    if (Status status = checkLevel(*level, target, bounds.codeBytes); !status)
       return status.withContext("level " + nameOf(level->name()));
   for (const fbs::Kernel *kernel : *target.kernels())
     if (Status status = checkKernel(*kernel, target); !status)
@@ -301,13 +359,57 @@ Status checkTarget(const fbs::Plan &plan, const fbs::Target &target,
 
 } // namespace
 
+bool isCuda(const fbs::Target &target) {
+  return target.name()->string_view() == kCudaTarget;
+}
+
+std::optional<CudaLevel> CudaLevel::parse(std::string_view name) {
+  CudaLevel level;
+  auto skip = [&](std::string_view prefix) {
+    if (name.substr(0, prefix.size()) != prefix)
+      return false;
+    name.remove_prefix(prefix.size());
+    return true;
+  };
+  level.isText = skip("compute_");
+  if (!level.isText && !skip("sm_"))
+    return std::nullopt;
+  if (!level.isText && !name.empty() &&
+      (name.back() == 'a' || name.back() == 'f')) {
+    level.suffix = name.back();
+    name.remove_suffix(1);
+  }
+  // The last digit is the minor number, one or two before it the major.
+  if (name.size() < 2 || name.size() > 3 || name[0] == '0')
+    return std::nullopt;
+  for (char c : name)
+    if (c < '0' || c > '9')
+      return std::nullopt;
+  level.minor = name.back() - '0';
+  level.major = name[0] - '0';
+  if (name.size() == 3)
+    level.major = level.major * 10 + (name[1] - '0');
+  return level;
+}
+
+bool CudaLevel::runsOn(int deviceMajor, int deviceMinor) const {
+  if (isText)
+    return deviceMajor > major ||
+           (deviceMajor == major && deviceMinor >= minor);
+  if (suffix == 'a')
+    return deviceMajor == major && deviceMinor == minor;
+  return deviceMajor == major && deviceMinor >= minor;
+}
+
 PlaneBytes weightPlaneBytes(const fbs::Weight &weight) {
   std::uint64_t rows = weight.rows(), columns = weight.columns();
   if (weight.layout()->string_view() == "row")
     return {rows * columns * 4, 0};
   const fbs::Encoding &encoding = *weight.encoding();
   std::uint64_t paddedRows = roundUp(rows, abi::kTileRows);
-  std::uint64_t paddedColumns = roundUp(columns, 32);
+  // In "mma16" as in "r16", but for what K is padded to.
+  bool isMma = weight.layout()->string_view() == "mma16";
+  std::uint64_t paddedColumns = roundUp(columns, isMma ? abi::kCudaUnit : 32);
   PlaneBytes planes;
   switch (encoding.code()) {
   case fbs::WeightCode::f32:

@@ -8,10 +8,30 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ingot {
+
+// Whether the target is for CUDA devices; any other is for the cpu.
+inline constexpr const char *kCudaTarget = "cuda";
+bool isCuda(const fbs::Target &target);
+
+// A level of a cuda target by its name: "sm_90" and "sm_90a" are cubins, which run on
+// chips of that capability (without a letter also on later ones of the same major),
+// "compute_80" is PTX, which runs on any chip from it on.
+struct CudaLevel {
+  int major = 0;
+  int minor = 0;
+  char suffix = 0; // 'a', 'f' or 0
+  bool isText = false;
+
+  bool runsOn(int deviceMajor, int deviceMinor) const;
+  // Nothing where the name is none.
+  static std::optional<CudaLevel> parse(std::string_view name);
+};
 
 // Writers leave empty lists and strings out; readers see them as empty. Those
 // that must not be empty are required by verifyPlan.

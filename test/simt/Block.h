@@ -60,6 +60,7 @@ struct Warp {
 struct Extent {
   std::uintptr_t begin, end;
   bool isReadOnly = false;
+  bool hasShadow = true;
   bool contains(std::uintptr_t address, std::size_t bytes) const {
     return address >= begin && address + bytes <= end;
   }

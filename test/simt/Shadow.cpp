@@ -234,7 +234,7 @@ void access(const void *pointer, std::size_t bytes, bool isWrite,
     } else {
       if (allocation->isReadOnly && isWrite)
         misuse("a kernel writes into read-only memory", pc);
-      if (block->options.check && !allocation->isReadOnly)
+      if (block->options.check && allocation->hasShadow)
         Checker(*block, isWrite, false, pc, mode)
             .run(&heap().cells[inHeap], bytes);
       if (block->tracer && mode != Mode::AsyncLand)
@@ -314,7 +314,8 @@ void *allocate(std::size_t bytes, Access mode) {
     std::abort();
   const auto address = reinterpret_cast<std::uintptr_t>(heap.base) + begin;
   heap.extents.insert(heap.extents.begin() + long(at),
-                      {address, address + bytes, mode == Access::ReadOnly});
+                      {address, address + bytes, mode == Access::ReadOnly,
+                       mode == Access::ReadWrite});
   std::memset(heap.base + begin, 0xff, bytes);
   if (mode == Access::ReadWrite)
     std::fill_n(heap.cells + begin, bytes, Cell());
@@ -338,7 +339,7 @@ void markInitialised(const void *memory, std::size_t bytes) {
   const Extent *allocation = findAllocation(address, bytes);
   if (!allocation)
     std::abort();
-  if (allocation->isReadOnly)
+  if (!allocation->hasShadow)
     return;
   Cell *cells =
       heap().cells + (address - reinterpret_cast<std::uintptr_t>(heap().base));

@@ -135,11 +135,11 @@ LaunchReport launch(Dim3 grid, Dim3 block, std::size_t sharedBytes,
 std::string sourceLine(const void *pc);
 
 // ---- device memory ----
-enum class Access { ReadWrite, ReadOnly };
+enum class Access { ReadWrite, ReadOnly, Unchecked };
 
 // `bytes` of device memory between red zones, filled with 0xff, which reads as NaN
 // and counts as never written. ReadOnly memory may not be written by kernels and
-// costs no shadow.
+// costs no shadow; Unchecked memory may, and only its bounds are watched.
 void *allocate(std::size_t bytes, Access access = Access::ReadWrite);
 void release(void *memory);
 // After the host has written: the bytes count as initialised.

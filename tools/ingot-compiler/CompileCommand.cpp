@@ -243,7 +243,10 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
                      "Longest sequence (default: the model's own)");
   command.add_option("--name", options.name,
                      "Name of the model (default: that of its folder or file)");
-  command.add_option("--target", options.target, "Device: cpu (default)");
+  command.add_option(
+      "--target", options.target,
+      "Devices to make code for: cpu (default), cuda, or cuda with the chips, "
+      "by commas: cuda:sm_80,sm_90a,cpu");
   command.add_option(
       "--pooling", options.pooling,
       "Of an encoder: how a text's rows become its vector: mean, cls or last; "

@@ -3,7 +3,6 @@
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 
-#include "runtime/execute/cpu/MachineBandwidth.h"
 #include "runtime/support/Printable.h"
 
 #include <nlohmann/json.hpp>
@@ -113,14 +112,13 @@ Status bench(const BenchFlags &flags) {
   INGOT_RETURN_IF_ERROR(engine->runUntilIdle());
   double firstToken = secondsSince(start);
 
-  INGOT_ASSIGN_OR_RETURN(double bandwidth,
-                         measureReadBandwidth(engine->pool()));
+  INGOT_ASSIGN_OR_RETURN(double bandwidth, engine->measureBandwidth());
   double stepBytes = engine->executor().weightBytesPerStep();
   double passBytes = double(engine->artifact().plan().weights_bytes());
   nlohmann::ordered_json report = {
       {"model", flags.model.path},
       {"level", engine->level()},
-      {"threads", engine->pool().numWorkers()},
+      {"threads", engine->numThreads()},
       {"start_to_first_token_seconds", firstToken},
       {"open_seconds", engine->openTimes().openSeconds},
       {"memory_seconds", engine->openTimes().memorySeconds},
@@ -129,12 +127,11 @@ Status bench(const BenchFlags &flags) {
       {"weight_bytes_total", passBytes},
       {"step_bytes_of_one_pass", stepBytes / passBytes}};
   std::string text = format(
-      "level %s, %d threads; start to first token %.1f ms\n"
+      "%s; start to first token %.1f ms\n"
       "memory reads at %.1f GB/s; a step reads %s of weights, %.3f of one "
       "pass\n",
-      printable(engine->level()).c_str(), engine->pool().numWorkers(),
-      firstToken * 1e3, bandwidth / 1e9, bytesText(stepBytes).c_str(),
-      stepBytes / passBytes);
+      printable(engine->placement()).c_str(), firstToken * 1e3, bandwidth / 1e9,
+      bytesText(stepBytes).c_str(), stepBytes / passBytes);
 
   auto prefill = nlohmann::ordered_json::array();
   for (int length : flags.prompts) {

@@ -39,6 +39,7 @@ struct SpeculationFlags {
 
 struct ModelFlags {
   std::string path;
+  std::string device;
   std::string level;
   int threads = 0;
   std::int32_t context = 0;
@@ -113,6 +114,7 @@ Status render(const RenderFlags &flags);
 struct ServeFlags {
   std::vector<std::string> models; // PATH or NAME=PATH
   SpeculationFlags speculation;
+  std::string device;
   std::string level;
   int threads = 0;
   bool verify = false;

@@ -103,9 +103,47 @@ Json embeddingJson(const fbs::ModelInfo &model) {
           {"normalized", embedding->normalized()}};
 }
 
+// Of a CUDA target: chips instead of features.
+Json cudaLevelJson(const fbs::Level &level) {
+  auto parsed = CudaLevel::parse(level.name()->string_view());
+  return {{"name", level.name()->str()},
+          {"code_bytes", level.code_size()},
+          {"kind", parsed && parsed->isText ? "ptx" : "cubin"},
+          {"driver_version", level.driver_version()}};
+}
+
+// How a CUDA kernel is launched, and what ptxas said of it for each chip. Text has
+// not been compiled yet.
+Json cudaKernelJson(const fbs::Kernel &kernel, const fbs::Target &target) {
+  auto chips = Json::object();
+  for (const fbs::KernelSymbol *symbol : *kernel.symbols()) {
+    const fbs::Level &level = *target.levels()->Get(symbol->level());
+    auto parsed = CudaLevel::parse(level.name()->string_view());
+    if (!parsed || parsed->isText)
+      continue;
+    chips[level.name()->str()] = {
+        {"registers", symbol->registers()},
+        {"spill_bytes", symbol->spill_bytes()},
+        {"static_shared_bytes", symbol->static_shared_bytes()},
+        {"code_bytes", symbol->size()}};
+  }
+  return {{"name", kernel.name()->str()},
+          {"op", kernel.op()->str()},
+          {"block_threads", kernel.block_threads()},
+          {"shared_bytes", kernel.shared_bytes()},
+          {"tile_rows", kernel.tile_rows()},
+          {"tile_tokens", kernel.tile_tokens()},
+          {"source_hash", textOf(kernel.source_hash())},
+          {"chips", chips}};
+}
+
 Json targetJson(const fbs::Target &target) {
   auto levels = Json::array();
   for (const fbs::Level *level : *target.levels()) {
+    if (isCuda(target)) {
+      levels.push_back(cudaLevelJson(*level));
+      continue;
+    }
     std::vector<std::string> features = listOf(level->features());
     auto missing = missingFeatures(features, hostCpuFeatures());
     levels.push_back({{"name", level->name()->str()},
@@ -138,9 +176,12 @@ Json targetJson(const fbs::Target &target) {
     }
   auto kernels = Json::array();
   for (const fbs::Kernel *kernel : *target.kernels())
-    kernels.push_back({{"name", kernel->name()->str()},
-                       {"op", kernel->op()->str()},
-                       {"scratch_bytes", kernel->scratch_bytes()}});
+    if (isCuda(target))
+      kernels.push_back(cudaKernelJson(*kernel, target));
+    else
+      kernels.push_back({{"name", kernel->name()->str()},
+                         {"op", kernel->op()->str()},
+                         {"scratch_bytes", kernel->scratch_bytes()}});
   return {{"name", target.name()->str()},
           {"weight_layout", target.weight_layout()->str()},
           {"levels", levels},
@@ -300,6 +341,32 @@ void printLedger(Json ledger) {
     std::printf("ledger    %s\n", printable(jsonText(ledger, -1)).c_str());
 }
 
+// The chips, then for each kernel its registers on each, and what it spills.
+void printCuda(const Json &target) {
+  for (const Json &level : target["levels"]) {
+    unsigned driver = level["driver_version"].get<unsigned>();
+    std::printf("  %-14s %9s  %s, driver for CUDA %u.%u\n",
+                shown(level["name"]).c_str(),
+                bytesText(level["code_bytes"].get<double>()).c_str(),
+                level["kind"] == "ptx" ? "text for later chips" : "cubins",
+                driver / 1000, driver % 1000 / 10);
+  }
+  for (const Json &kernel : target["kernels"]) {
+    std::string chips;
+    for (const auto &[name, chip] : kernel["chips"].items()) {
+      chips += (chips.empty() ? "" : ", ") + printable(name) + " " +
+               std::to_string(chip["registers"].get<unsigned>());
+      if (unsigned spill = chip["spill_bytes"].get<unsigned>())
+        chips += " (spills " + std::to_string(spill) + " bytes)";
+    }
+    std::printf("  %-34s %4u threads, %6u bytes shared; registers: %s\n",
+                shown(kernel["name"]).c_str(),
+                kernel["block_threads"].get<unsigned>(),
+                kernel["shared_bytes"].get<unsigned>(),
+                chips.empty() ? "by the driver" : chips.c_str());
+  }
+}
+
 void printText(const Artifact &artifact, const Json &report) {
   const fbs::ModelInfo &model = *artifact.plan().model();
   std::printf("%s  %s, format %u, kernel ABI %u\n",
@@ -342,6 +409,10 @@ void printText(const Artifact &artifact, const Json &report) {
       std::printf("  exit after %d layers%s%s\n", exit["layers"].get<int>(),
                   exit["confidence"].empty() ? "" : ", confidence measured",
                   exit["fill_launches"] == 0 ? ", no fill" : "");
+    if (target["name"] == kCudaTarget) {
+      printCuda(target);
+      continue;
+    }
     for (const Json &level : target["levels"]) {
       std::string missing;
       for (const Json &name : level["missing_here"])
@@ -352,10 +423,15 @@ void printText(const Artifact &artifact, const Json &report) {
                                   : ("missing here:" + missing).c_str());
     }
   }
-  if (const fbs::Target *target = artifact.target("cpu")) {
+  for (const char *name : {"cpu", kCudaTarget}) {
+    const fbs::Target *target = artifact.target(name);
+    if (!target)
+      continue;
     auto contract = computeContract(artifact.plan(), *target, {});
     if (contract)
-      std::printf("memory of one sequence\n%s", contract->describe().c_str());
+      std::printf("memory of one sequence%s\n%s",
+                  isCuda(*target) ? " on a CUDA device" : "",
+                  contract->describe().c_str());
   }
   std::printf("segments\n");
   for (const Json &segment : report["segments"])

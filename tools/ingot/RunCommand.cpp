@@ -5,7 +5,6 @@
 #include "tools/ingot/Report.h"
 #include "tools/text/InputText.h"
 
-#include "runtime/execute/cpu/MachineBandwidth.h"
 #include "runtime/support/Printable.h"
 
 #include <algorithm>
@@ -51,6 +50,7 @@ Status SpeculationFlags::apply(EngineOptions &options) const {
 
 EngineOptions ModelFlags::engineOptions() const {
   EngineOptions options;
+  options.device = device;
   options.level = level;
   options.threads = threads;
   options.context = context;
@@ -82,13 +82,12 @@ void printStats(Engine &engine, const GenerateResult &result) {
   std::size_t later = outcome.tokens.empty() ? 0 : outcome.tokens.size() - 1;
   const Colour &c = errorColour();
   std::fprintf(stderr,
-               "%slevel %s, %d threads; open %.1f ms, memory %.1f ms\n"
+               "%s%s; open %.1f ms, memory %.1f ms\n"
                "prompt %d tokens, first token after %.1f ms (%.1f tokens/s)\n"
                "output %zu tokens, %.1f tokens/s; finish: %s; seed %llu%s\n",
-               c.dim, printable(engine.level()).c_str(),
-               engine.pool().numWorkers(), times.openSeconds * 1e3,
-               times.memorySeconds * 1e3, outcome.promptTokens,
-               outcome.firstTokenSeconds * 1e3,
+               c.dim, printable(engine.placement()).c_str(),
+               times.openSeconds * 1e3, times.memorySeconds * 1e3,
+               outcome.promptTokens, outcome.firstTokenSeconds * 1e3,
                outcome.firstTokenSeconds > 0
                    ? outcome.promptTokens / outcome.firstTokenSeconds
                    : 0.0,
@@ -138,9 +137,13 @@ Status run(const RunFlags &flags) {
   }
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                          Engine::open(flags.model.path, options));
+  if (!engine->whyNotDevice().empty())
+    std::fprintf(stderr, "ingot: note: %s, for the CUDA device: %s\n",
+                 printable(engine->placement()).c_str(),
+                 printable(engine->whyNotDevice()).c_str());
   double bandwidth = 0;
   if (flags.profile) {
-    INGOT_ASSIGN_OR_RETURN(bandwidth, measureReadBandwidth(engine->pool()));
+    INGOT_ASSIGN_OR_RETURN(bandwidth, engine->measureBandwidth());
     engine->executor().setProfiling(true);
   }
   GenerateRequest request;

@@ -3,7 +3,6 @@
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 
-#include "runtime/memory/AvailableMemory.h"
 #include "runtime/serve/EncoderModel.h"
 #include "runtime/serve/EngineModel.h"
 #include "runtime/serve/Server.h"
@@ -34,6 +33,7 @@ NamedPath splitName(const std::string &text) {
 
 EngineOptions engineOptions(const ServeFlags &flags) {
   EngineOptions options;
+  options.device = flags.device;
   options.level = flags.level;
   options.threads = flags.threads;
   options.context = flags.context;
@@ -44,8 +44,8 @@ EngineOptions engineOptions(const ServeFlags &flags) {
   options.verifyChecksums = flags.verify;
   if (flags.kvMebibytes)
     options.kvBytes = std::uint64_t(flags.kvMebibytes) << 20;
-  else if (auto available = availableMemoryBytes())
-    options.kvBytes = *available / 2 / flags.models.size();
+  else
+    options.kvPart = std::uint32_t(2 * flags.models.size());
   return options;
 }
 
@@ -111,16 +111,19 @@ Status serve(const ServeFlags &flags) {
     INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                            Engine::open(named.path, wanted));
     std::string memory = engine->contract().describe();
+    std::string place = engine->placement();
+    if (!engine->whyNotDevice().empty())
+      place += " (no CUDA device: " + engine->whyNotDevice() + ")";
     INGOT_ASSIGN_OR_RETURN(
         std::unique_ptr<serve::ServedModel> model,
         serve::EngineModel::create(std::move(engine), named.name,
                                    flags.allowControlTokens
                                        ? ControlTokens::Allowed
                                        : ControlTokens::Barred));
-    say(flags.logJson, "model \"" + model->card().id + "\": " + named.path +
-                           ", context " +
-                           std::to_string(model->card().context) + ", batch " +
-                           std::to_string(model->card().sequences));
+    say(flags.logJson,
+        "model \"" + model->card().id + "\": " + named.path + ", context " +
+            std::to_string(model->card().context) + ", batch " +
+            std::to_string(model->card().sequences) + ", " + place);
     if (!flags.logJson)
       std::fprintf(stderr, "%s", memory.c_str());
     models.push_back(std::move(model));

@@ -57,8 +57,13 @@ template <typename Integer> CLI::Validator wholeFrom(Integer least) {
       "");
 }
 
+constexpr const char *kDeviceHelp =
+    "cpu, cuda or cuda:N [the first CUDA device that the model has code for, "
+    "else the cpu]";
+
 void addModel(CLI::App *app, ModelFlags &flags) {
   app->add_option("model", flags.path, "The artifact, model.ingot")->required();
+  app->add_option("--device", flags.device, kDeviceHelp);
   app->add_option("--threads", flags.threads,
                   "Worker threads [from affinity and control group]")
       ->check(CLI::Range(1, 1024));
@@ -192,6 +197,7 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
                    "takes at most this many times as long; 0: no limit")
       ->check(CLI::IsMember({0.0}) | CLI::Range(1.0, 1000.0))
       ->capture_default_str();
+  serve->add_option("--device", flags.device, kDeviceHelp);
   serve
       ->add_option("--threads", flags.threads,
                    "Worker threads of each model [from affinity and control "

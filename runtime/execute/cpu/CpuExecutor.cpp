@@ -251,8 +251,8 @@ void CpuExecutor::runLaunch(BoundLaunch &launch, std::int32_t rows,
   ++variant.uses;
   launch.latestKernel = variant.kernel;
   launch.setRows(rows, numSequences);
-  if (observer_)
-    observer_(launch, rows);
+  if (inputObserver_)
+    inputObserver_(launch, rows);
   std::int32_t grain = launch.grain(rows, positions_, pool_->numWorkers());
   bool readsCache = launch.bytesPerPosition > 0;
   if (!profiling_ && !readsCache) {
@@ -332,7 +332,7 @@ double CpuExecutor::weightBytesOfFill(std::int32_t exit) const {
   return weightBytesOf(fills_[std::size_t(exit)]);
 }
 
-std::vector<CpuExecutor::VariantUse> CpuExecutor::variantUses() const {
+std::vector<VariantUse> CpuExecutor::variantUses() const {
   std::vector<VariantUse> uses;
   forEachLaunch(*this, [&](const BoundLaunch &launch) {
     for (const BoundVariant &variant : launch.variants)

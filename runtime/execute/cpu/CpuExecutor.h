@@ -6,6 +6,7 @@
 #include "runtime/execute/Executor.h"
 #include "runtime/execute/cpu/BindLaunch.h"
 #include "runtime/execute/cpu/WorkerPool.h"
+#include "runtime/memory/HostMemory.h"
 #include "runtime/memory/MemoryContract.h"
 
 #include <functional>
@@ -50,28 +51,20 @@ public:
   std::span<const std::uint8_t> bufferRow(std::int32_t buffer,
                                           std::int32_t row) const;
 
-  // Bytes of weight matrices that one step reads, each once.
-  double weightBytesPerStep() const;
-  // And one that ends with the head of an exit.
-  double weightBytesToExit(std::int32_t exit) const;
-  double weightBytesOfHead(std::int32_t exit) const; // of it, the head alone
-  double weightBytesOfFill(std::int32_t exit) const;
-
   // Called before each launch, when what it reads is complete, with the rows of
   // the step that it works on. For tools that look at a plan while it runs; an
   // empty function ends it.
-  using LaunchObserver = std::function<void(const BoundLaunch &, std::int32_t)>;
-  void observeLaunches(LaunchObserver observer) {
-    observer_ = std::move(observer);
+  using InputObserver = std::function<void(const BoundLaunch &, std::int32_t)>;
+  void observeInputs(InputObserver observer) {
+    inputObserver_ = std::move(observer);
   }
 
-  // How often each variant of each launch has run: (launch, kernel, uses).
-  struct VariantUse {
-    std::string launch;
-    std::string kernel;
-    std::uint64_t uses = 0;
-  };
-  std::vector<VariantUse> variantUses() const;
+  double weightBytesPerStep() const override;
+  double weightBytesToExit(std::int32_t exit) const override;
+  double weightBytesOfHead(std::int32_t exit) const; // of it, the head alone
+  double weightBytesOfFill(std::int32_t exit) const;
+
+  std::vector<VariantUse> variantUses() const override;
 
 private:
   CpuExecutor() = default;
@@ -123,7 +116,7 @@ private:
   double positions_ = 0; // cached positions that the step's queries see
   double attentionSeconds_ = 0;
   bool profiling_ = false;
-  LaunchObserver observer_;
+  InputObserver inputObserver_;
 };
 
 } // namespace ingot

@@ -78,6 +78,18 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.kv = "int4"; }, "f16, f32 or int8");
   refused([](CompileOptions &o) { o.context = 0; }, "context 0");
   refused([](CompileOptions &o) { o.target = "gpu"; }, "target \"gpu\"");
+  refused([](CompileOptions &o) { o.target = "cuda:"; }, "expected a chip");
+  refused([](CompileOptions &o) { o.target = "cuda:90"; }, "expected a chip");
+  refused([](CompileOptions &o) { o.target = "sm_90"; }, "\"sm_90\" is none");
+  refused([](CompileOptions &o) { o.target = "cpu,cpu"; }, "cpu stands twice");
+  refused([](CompileOptions &o) { o.target = "cpu:sm_90"; },
+          "levels of its own");
+  refused(
+      [](CompileOptions &o) {
+        o.target = "cuda:sm_90";
+        o.levels = {{"x86-64-v3"}};
+      },
+      "the cpu, which is not among the targets");
   refused([](CompileOptions &o) { o.skip = {"a,b"}; }, "skip \"a,b\"");
   refused([](CompileOptions &o) { o.skip = {""}; }, "skip \"\"");
   refused([](CompileOptions &o) { o.levels = {"a}b"}; }, "level \"a}b\"");
@@ -135,4 +147,22 @@ TEST(CompileOptionsTest, PipelinesOfARecipeReplaceAPhase) {
 }
 
 } // namespace
+TEST(CompileOptionsTest, targets) {
+  auto lower = [](const char *target) {
+    CompileOptions options;
+    options.target = target;
+    auto phases = phaseOptions(options);
+    EXPECT_TRUE(phases.isOk()) << phases.status().message();
+    std::string text = phaseText(Phase::Lower, *phases, options);
+    return text.substr(0, text.find(",assign-buffers"));
+  };
+  // The cpu alone is what no word means: the pipeline's text stays as it was.
+  EXPECT_EQ(lower("cpu"), "select-kernels");
+  EXPECT_EQ(lower("cuda"), "select-kernels{target=cuda}");
+  EXPECT_EQ(lower("cuda:sm_80,sm_90a,cpu"),
+            "select-kernels{target=cuda,cpu sms=sm_80,sm_90a}");
+  EXPECT_EQ(lower("cpu,cuda:sm_90"),
+            "select-kernels{target=cpu,cuda sms=sm_90}");
+}
+
 } // namespace ingot

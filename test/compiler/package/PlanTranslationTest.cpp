@@ -198,5 +198,94 @@ TEST_F(PlanTranslationTest, WhatAModuleLacksIsNamed) {
   }
 }
 
+// A CUDA target: geometry and kernels of attention from the module, images from the
+// code, each at its place in its level.
+TEST_F(PlanTranslationTest, CudaTarget) {
+  const char *text = R"(
+    module attributes {plan.model = MODEL, plan.provenance = {compiler = "c", pipeline = "p"}} {
+      plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
+      plan.target @cuda layout "mma16" levels ["sm_90a", "compute_80"] logits @logits
+          token_arena_bytes 256 logit_row_arena_bytes 64 {
+        plan.buffer @q domain token offset 0 : !plan.rows<8>
+        plan.buffer @a domain token offset 64 : !plan.rows<8>
+        plan.buffer @h domain token offset 128 : !plan.half_rows<8>
+        plan.buffer @logits domain logit_row offset 0 : !plan.rows<8>
+        plan.kernel @wide op "attention" config {} scratch 0 geometry <threads = 128, shared = 256, rows = 64, tokens = 1>
+        plan.kernel @split op "attention_split" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 16, tokens = 1>
+        plan.kernel @merge op "attention_merge" config {} scratch 0 geometry <threads = 256, shared = 36, rows = 1, tokens = 1>
+        plan.segment @main {
+          plan.attention @q state @kv layer 0 to @a quantized @h heads = 1 kv_heads = 1 head_dim = 8 window = 0
+            scale = 1.0 soft_cap = 0.0 variants [#plan.variant<1, 0, @wide>] split @split merge @merge loc("layer.0.attention")
+        }
+      }
+    })";
+  std::string whole = text, model = kModule;
+  std::size_t begin = model.find("plan.model = ") + 13;
+  std::size_t end = model.find(", plan.provenance");
+  ASSERT_NE(end, std::string::npos);
+  whole.replace(whole.find("MODEL"), 5, model.substr(begin, end - begin));
+  module = mlir::parseSourceString<mlir::ModuleOp>(whole, &context);
+  ASSERT_TRUE(module) << messages;
+
+  TargetCode cuda;
+  for (const char *name : {"sm_90a", "compute_80"}) {
+    CudaLevelCode level;
+    level.name = name;
+    level.driverVersion = level.name == "sm_90a" ? 13000 : 12020;
+    std::uint32_t registers = 40;
+    for (const char *kernel : {"wide", "split", "merge"})
+      level.add({.name = kernel,
+                 .registers = registers++,
+                 .spillBytes = 4,
+                 .staticSharedBytes = 8,
+                 .sourceHash = "00112233445566" + std::to_string(registers)},
+                std::vector<std::uint8_t>(100, 1));
+    cuda.cudaLevels.push_back(std::move(level));
+    cuda.codeOffsets.push_back(4096 * cuda.codeOffsets.size());
+  }
+  auto bytes = translatePlan(*module, {cuda}, {});
+  ASSERT_TRUE(mlir::succeeded(bytes)) << messages;
+  const fbs::Plan &plan = *fbs::GetPlan(bytes->data());
+  const fbs::Target &target = *plan.targets()->Get(0);
+  EXPECT_EQ(target.weight_layout()->str(), "mma16");
+  ASSERT_EQ(target.levels()->size(), 2u);
+  EXPECT_EQ(target.levels()->Get(0)->driver_version(), 13000u);
+  EXPECT_EQ(target.levels()->Get(1)->code_offset(), 4096u);
+  EXPECT_EQ(target.levels()->Get(1)->code_size(), 356u);
+  const fbs::Kernel &split = *target.kernels()->Get(1);
+  EXPECT_EQ(split.block_threads(), 128u);
+  EXPECT_EQ(split.tile_rows(), 16u);
+  EXPECT_EQ(split.source_hash()->str(), "0011223344556642");
+  ASSERT_EQ(split.symbols()->size(), 2u);
+  EXPECT_EQ(split.symbols()->Get(1)->offset(), 128u);
+  EXPECT_EQ(split.symbols()->Get(1)->size(), 100u);
+  EXPECT_EQ(split.symbols()->Get(1)->registers(), 41u);
+  EXPECT_EQ(split.symbols()->Get(1)->spill_bytes(), 4u);
+  EXPECT_EQ(target.kernels()->Get(2)->shared_bytes(), 36u);
+  auto *attention =
+      target.segments()->Get(0)->launches()->Get(0)->params_as_Attention();
+  ASSERT_TRUE(attention);
+  EXPECT_EQ(attention->split_kernel(), 1);
+  EXPECT_EQ(attention->merge_kernel(), 2);
+  const fbs::Buffer &halves = *target.buffers()->Get(2);
+  EXPECT_EQ(halves.dtype(), fbs::DType::f16);
+  EXPECT_EQ(halves.scales_offset(), 128u);
+  EXPECT_EQ(halves.row_bytes(), 192u);
+
+  // What the code lacks, or has of another text, is named.
+  messages.clear();
+  cuda.cudaLevels[1].kernels[1].sourceHash = "ffffffffffffffff";
+  EXPECT_TRUE(mlir::failed(translatePlan(*module, {cuda}, {})));
+  EXPECT_NE(messages.find("compiled of another text at level compute_80"),
+            std::string::npos)
+      << messages;
+  messages.clear();
+  cuda.cudaLevels[1].kernels.pop_back();
+  cuda.cudaLevels[1].kernels[1].sourceHash = "0011223344556642";
+  EXPECT_TRUE(mlir::failed(translatePlan(*module, {cuda}, {})));
+  EXPECT_NE(messages.find("has no code at level compute_80"), std::string::npos)
+      << messages;
+}
+
 } // namespace
 } // namespace ingot::package

@@ -447,3 +447,113 @@ plan.target @cpu layout "r16" levels ["a"] logits @logits attributes {slots = 0 
   plan.segment @main {
   }
 }
+// -----
+
+// Half rows without columns.
+// expected-error @below {{half_rows_c1: expected between 1 and 2^31 - 1 columns, found 0}}
+module attributes {test.type = !plan.half_rows<0>} {}
+// -----
+
+// Half a warp.
+// expected-error @below {{geometry_c1: expected whole warps up to 1024 threads, at most 227 KiB and tiles of 1 to 1024, found 48 threads, 0 bytes, 1 x 1}}
+module attributes {test.geometry = #plan.geometry<threads = 48, shared = 0, rows = 1, tokens = 1>} {}
+// -----
+
+// Floats in tiles of tensor cores.
+plan.source @src0 name "m" size 65536 hash "2d06800538d394c2"
+// expected-error @below {{weight_c8: layout mma16 holds no f32}}
+plan.weight @w encoding <f32> layout mma16 rows 4 columns 8 parts [#plan.part<source = @src0, name = "w", offset = 0, size = 128, stored = f32, rows = 4, columns = 8>]
+// -----
+
+// A level of the cpu for CUDA devices.
+// expected-error @below {{target_c7: level "x86-64-v3" is no chip}}
+plan.target @cuda layout "mma16" levels ["x86-64-v3"] logits @logits {
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.segment @main {
+  }
+}
+// -----
+
+// Half rows on the cpu.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  // expected-error @below {{buffer_c1: expected !plan.rows or !plan.quantized_rows, found '!plan.half_rows<8>'}}
+  plan.buffer @b domain token : !plan.half_rows<8>
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.segment @main {
+  }
+}
+// -----
+
+// Codes on CUDA devices.
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @logits {
+  // expected-error @below {{buffer_c1: expected !plan.rows or !plan.half_rows, found '!plan.quantized_rows<32, group = 32, bits = 8>'}}
+  plan.buffer @b domain token : !plan.quantized_rows<32, group = 32, bits = 8>
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.segment @main {
+  }
+}
+// -----
+
+// A CUDA kernel that cannot be launched.
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @logits {
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  // expected-error @below {{kernel_c2: expected a geometry in the target @cuda}}
+  plan.kernel @add op "add" config {} scratch 0
+  plan.segment @main {
+  }
+}
+// -----
+
+// A geometry on the cpu.
+plan.target @cpu layout "r16" levels ["a"] logits @logits {
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  // expected-error @below {{kernel_c2: expected no geometry outside the target @cuda}}
+  plan.kernel @add op "add" config {} scratch 0 geometry <threads = 256, shared = 0, rows = 1, tokens = 1>
+  plan.segment @main {
+  }
+}
+// -----
+
+// Attention without the kernel that merges.
+plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @logits {
+  plan.buffer @q domain token : !plan.rows<8>
+  plan.buffer @a domain token : !plan.rows<8>
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.kernel @wide op "attention" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 64, tokens = 1>
+  plan.kernel @split op "attention_split" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 16, tokens = 1>
+  plan.segment @main {
+    // expected-error @below {{attention_c10: expected a kernel for attention_merge in the target @cuda and in no other}}
+    plan.attention @q state @kv layer 0 to @a heads = 1 kv_heads = 1 head_dim = 8 window = 0 scale = 1.0 soft_cap = 0.0 variants [#plan.variant<1, 0, @wide>] split @split
+  }
+}
+// -----
+
+// A kernel of another operation.
+plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @logits {
+  plan.buffer @q domain token : !plan.rows<8>
+  plan.buffer @a domain token : !plan.rows<8>
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.kernel @wide op "attention" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 64, tokens = 1>
+  plan.segment @main {
+    // expected-error @below {{attention_c10: expected a plan.kernel @wide that is for "attention_split"}}
+    plan.attention @q state @kv layer 0 to @a heads = 1 kv_heads = 1 head_dim = 8 window = 0 scale = 1.0 soft_cap = 0.0 variants [#plan.variant<1, 0, @wide>] split @wide merge @wide
+  }
+}
+// -----
+
+// Attention into half rows alone.
+plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @logits {
+  plan.buffer @q domain token : !plan.rows<8>
+  plan.buffer @a domain token : !plan.half_rows<8>
+  plan.buffer @logits domain logit_row : !plan.rows<8>
+  plan.kernel @wide op "attention" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 64, tokens = 1>
+  plan.kernel @split op "attention_split" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 16, tokens = 1>
+  plan.kernel @merge op "attention_merge" config {} scratch 0 geometry <threads = 256, shared = 0, rows = 1, tokens = 1>
+  plan.segment @main {
+    // expected-error @below {{attention_c10: expected a float32 output and heads of whole eights, found heads of 8}}
+    plan.attention @q state @kv layer 0 quantized @a heads = 1 kv_heads = 1 head_dim = 8 window = 0 scale = 1.0 soft_cap = 0.0 variants [#plan.variant<1, 0, @wide>] split @split merge @merge
+  }
+}

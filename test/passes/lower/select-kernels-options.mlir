@@ -1,8 +1,14 @@
 // RUN: not ingot-opt %s -select-kernels="target=gpu" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not ingot-opt %s -select-kernels="levels=x86-64-v9" 2>&1 | FileCheck %s --check-prefix=LEVEL
+// RUN: not ingot-opt %s -select-kernels="target=cuda sms=sm_9" 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: not ingot-opt %s -select-kernels="target=cuda,cpu,cuda" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not ingot-opt %s -select-kernels="target=cuda sms=sm_90,sm_80,sm_90" 2>&1 | FileCheck %s --check-prefix=CHIPS
 
 // Options that name nothing are refused.
-// TARGET: error: target "gpu" is unknown (cpu)
+// TARGET: error: target "gpu" is unknown (cpu, cuda)
+// CHIP: error: chip "sm_9": expected sm_N, such as sm_80 or sm_90a
+// TWICE: error: target "cuda" stands twice
+// CHIPS: error: chip "sm_90": stands twice
 // LEVEL: error: level "x86-64-v9" is unknown (x86-64-v3, avx512-vnni)
 module attributes {lm.model = {family = "llama", name = "tiny", architecture = "LlamaForCausalLM", vocab = 64 : i64, hidden = 32 : i64, context = 128 : i64,
   tied_head = true, parameters = 1000 : i64, eos = array<i64: 2>, source_bytes = 65536 : i64, sampling = {}, layers = [],

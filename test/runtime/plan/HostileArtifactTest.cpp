@@ -1,6 +1,7 @@
 // A file from anywhere gives an error, never a crash. Each mutation of the plan
 // is one kind of lie, found by meaning; random damage is tried thousands of
 // times, with the checksums put right so that it gets past them.
+#include "runtime/plan/CudaAbi.h"
 #include "runtime/plan/KernelAbi.h"
 #include "test/runtime/plan/TinyArtifact.h"
 
@@ -119,6 +120,88 @@ TinyArtifact withExperts() {
   launch("dispatch", "dispatch", dispatch);
   launch("experts", "expert_linear", linear);
   launch("combine", "combine", combine);
+  return tiny;
+}
+
+// The tiny model for CUDA devices: halves of the weights in the same bytes, half rows
+// for whatever a linear reads, PTX for code.
+TinyArtifact forCuda() {
+  TinyArtifact tiny = TinyArtifact::make();
+  fbs::TargetT &target = *tiny.plan.targets[0];
+  target.name = "cuda";
+  target.weight_layout = "mma16";
+  target.levels[0]->name = "compute_80";
+  target.levels[0]->driver_version = 12000;
+  for (auto &weight : tiny.plan.weights)
+    if (weight->layout == "r16") {
+      weight->layout = "mma16";
+      weight->encoding->code = fbs::WeightCode::f16;
+    }
+  tiny.plan.states[0]->dtype = fbs::DType::f16;
+  for (auto &kernel : target.kernels) {
+    kernel->block_threads = 128;
+    kernel->tile_rows = kernel->tile_tokens = 16;
+    kernel->symbols[0]->offset =
+        64 * std::uint64_t(&kernel - &target.kernels[0]);
+  }
+  auto addKernel = [&](const char *op) {
+    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[0]);
+    kernel->name = kernel->op = op;
+    target.kernels.push_back(std::move(kernel));
+    return int(target.kernels.size()) - 1;
+  };
+  int split = addKernel("attention_split"),
+      merge = addKernel("attention_merge");
+  auto halves = [&](std::uint32_t columns, fbs::Domain domain) {
+    std::uint64_t &end = domain == fbs::Domain::token
+                             ? target.token_arena_bytes
+                             : target.logit_row_arena_bytes;
+    end = (end + 63) / 64 * 64;
+    auto buffer = std::make_unique<fbs::BufferT>();
+    buffer->name = "halves" + std::to_string(target.buffers.size());
+    buffer->domain = domain;
+    buffer->dtype = fbs::DType::f16;
+    buffer->columns = columns;
+    buffer->row_bytes = std::uint64_t(ingot::abi::halfRowBytes(columns));
+    buffer->scales_offset =
+        std::uint32_t(ingot::abi::halfRowScaleOffset(columns));
+    buffer->offset = end;
+    end += buffer->row_bytes;
+    target.buffers.push_back(std::move(buffer));
+    return int(target.buffers.size()) - 1;
+  };
+  std::vector<std::unique_ptr<fbs::LaunchT>> launches;
+  for (auto &launch : target.segments[0]->launches) {
+    if (auto *attention = launch->params.AsAttention()) {
+      attention->split_kernel = split;
+      attention->merge_kernel = merge;
+    }
+    if (launch->params.AsQuantize())
+      continue;
+    if (auto *linear = launch->params.AsLinear()) {
+      fbs::QuantizeT quantize;
+      quantize.input = linear->input;
+      quantize.width = linear->k;
+      quantize.domain = linear->domain;
+      quantize.output = linear->input = halves(linear->k, linear->domain);
+      auto made = std::make_unique<fbs::LaunchT>();
+      made->name = launch->name + ".halves";
+      made->params.Set(std::move(quantize));
+      made->variants.push_back(std::make_unique<fbs::VariantT>());
+      made->variants[0]->first = 1;
+      made->variants[0]->kernel = kQuantize;
+      launches.push_back(std::move(made));
+    }
+    launches.push_back(std::move(launch));
+  }
+  target.segments[0]->launches = std::move(launches);
+  // Nothing has codes any more; the buffer that had them takes halves' place.
+  for (auto &buffer : target.buffers)
+    if (buffer->dtype == fbs::DType::i8) {
+      buffer->dtype = fbs::DType::f32;
+      buffer->columns = 1;
+      buffer->scales_offset = buffer->sums_offset = buffer->group = 0;
+    }
   return tiny;
 }
 
@@ -404,6 +487,108 @@ TEST(HostileArtifactTest, exits) {
   EXPECT_TRUE(status.isOk()) << status.message();
   for (const Lie &lie : lies) {
     TinyArtifact tiny = withExit();
+    lie.tell(tiny);
+    Status refused = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
+  }
+}
+
+// And about CUDA devices.
+TEST(HostileArtifactTest, cuda) {
+  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
+    return *t.plan.targets[0];
+  };
+  auto find = [&](TinyArtifact &t, fbs::Params type) -> fbs::LaunchT & {
+    for (auto &launch : target(t).segments[0]->launches)
+      if (launch->params.type == type)
+        return *launch;
+    return *target(t).segments[0]->launches[0];
+  };
+  auto attention = [&](TinyArtifact &t) {
+    return find(t, fbs::Params::Attention).params.AsAttention();
+  };
+  auto halves = [&](TinyArtifact &t) -> fbs::BufferT & {
+    return *target(t).buffers.back();
+  };
+  const Lie lies[] = {
+      {"is neither sm_N nor compute_N",
+       [&](auto &t) { target(t).levels[0]->name = "x86-64-v3"; }},
+      {"code_offset", [&](auto &t) { target(t).levels[0]->code_size = ~0ull; }},
+      {"outside the code of level",
+       [&](auto &t) { target(t).kernels[1]->symbols[0]->offset = 4096; }},
+      {"outside the code of level",
+       [&](auto &t) { target(t).kernels[1]->symbols[0]->size = ~0ull; }},
+      {"outside the code of level",
+       [&](auto &t) { target(t).kernels[1]->symbols[0]->size = 0; }},
+      {"is not aligned to 64",
+       [&](auto &t) { target(t).kernels[1]->symbols[0]->offset = 8; }},
+      {"whole warps up to 1024",
+       [&](auto &t) { target(t).kernels[1]->block_threads = 0; }},
+      {"whole warps up to 1024",
+       [&](auto &t) { target(t).kernels[1]->block_threads = 2048; }},
+      {"at most 227 KiB",
+       [&](auto &t) { target(t).kernels[1]->shared_bytes = ~0u; }},
+      {"a tile of 0 x 16",
+       [&](auto &t) { target(t).kernels[1]->tile_rows = 0; }},
+      {"a tile of 16 x 4096",
+       [&](auto &t) { target(t).kernels[1]->tile_tokens = 4096; }},
+      {"holds no f32",
+       [](auto &t) {
+         t.plan.weights[0]->encoding->code = fbs::WeightCode::f32;
+       }},
+      {"expected \"mma16\"",
+       [](auto &t) { t.plan.weights[0]->layout = "r16"; }},
+      {"dtype, expected f32 or f16",
+       [&](auto &t) { halves(t).dtype = fbs::DType::i8; }},
+      {"half rows of", [&](auto &t) { halves(t).row_bytes -= 64; }},
+      {"half rows of", [&](auto &t) { halves(t).scales_offset = 0; }},
+      {"half rows of", [&](auto &t) { halves(t).columns = 1u << 27; }},
+      {"leave the arena", [&](auto &t) { halves(t).offset += 64; }},
+      {"is not half rows of",
+       [&](auto &t) {
+         find(t, fbs::Params::Linear).params.AsLinear()->input = 0;
+       }},
+      {"split_kernel: kernel -1",
+       [&](auto &t) { attention(t)->split_kernel = -1; }},
+      {"merge_kernel: kernel 99",
+       [&](auto &t) { attention(t)->merge_kernel = 99; }},
+      {"split_kernel: kernel is for \"attention_merge\"",
+       [&](auto &t) {
+         std::swap(attention(t)->split_kernel, attention(t)->merge_kernel);
+       }},
+      {"an output in float32",
+       [&](auto &t) {
+         for (auto &buffer : target(t).buffers)
+           if (buffer->dtype == fbs::DType::f16 && buffer->columns == 64)
+             attention(t)->quantized = int(&buffer - &target(t).buffers[0]);
+         attention(t)->output = -1;
+       }},
+      {"exits have no code for CUDA",
+       [&](auto &t) {
+         target(t).exits.push_back(std::make_unique<fbs::ExitT>());
+       }},
+      {"has no kernels for CUDA",
+       [&](auto &t) {
+         target(t).slots = 1;
+         fbs::RouteT route;
+         route.logits = 0, route.routes = 0;
+         route.experts = 32, route.top_k = 1;
+         auto buffer = std::make_unique<fbs::BufferT>();
+         buffer->name = "routes";
+         buffer->columns = 2;
+         buffer->row_bytes = 8;
+         target(t).buffers.push_back(std::move(buffer));
+         route.routes = int(target(t).buffers.size()) - 1;
+         find(t, fbs::Params::Embed).params.Set(std::move(route));
+       }},
+  };
+  TempFolder folder;
+  TinyArtifact good = forCuda();
+  Status status = openBytes(folder, good.bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = forCuda();
     lie.tell(tiny);
     Status refused = openBytes(folder, tiny.bytes());
     EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;

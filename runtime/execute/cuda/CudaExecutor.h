@@ -1,0 +1,115 @@
+// Runs the "cuda" target of a plan on one device, in the order of its one stream.
+// Everything is loaded, taken and bound at creation: a step writes its arrays, copies
+// them, launches, and copies its logits back. Steps of few rows are CUDA graphs: one
+// for each bucket of row counts and of parts of a sequence, captured when it is first
+// needed, whose surplus rows are padding.
+#pragma once
+
+#include "runtime/execute/Executor.h"
+#include "runtime/execute/cuda/CudaCode.h"
+#include "runtime/execute/cuda/StepStaging.h"
+#include "runtime/memory/MemoryContract.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace ingot::cuda {
+
+struct CudaExecutorOptions {
+  bool useGraphs = true;
+};
+
+// What of a contract the device must have free before anything is read, beside the
+// cache: OutOfMemory with both numbers where it has less.
+Status checkDeviceMemory(const Device &device, const MemoryContract &contract);
+
+// Blocks of a cache in memory of the device.
+Result<std::unique_ptr<StateMemory>> makeDeviceState(const Device &device,
+                                                     std::uint64_t sizeBytes,
+                                                     const std::string &what);
+
+class CudaExecutor final : public Executor {
+public:
+  // `plan` and `target` have been verified and, like `device`, `weights` (the
+  // artifact's segment) and `cache`, outlive the executor.
+  static Result<std::unique_ptr<CudaExecutor>>
+  create(const fbs::Plan &plan, const fbs::Target &target, const Device &device,
+         CudaCode code, std::span<const std::uint8_t> weights,
+         const MemoryContract &contract, const KvCache &cache,
+         const CudaExecutorOptions &options = {});
+  ~CudaExecutor() override;
+
+  const StepLimits &limits() const override { return limits_; }
+  Status run(const StepPlan &plan, const KvCache &cache) override;
+  std::span<const float> logits(std::int32_t row) const override;
+  void setProfiling(bool enabled) override;
+  std::vector<LaunchProfile> profile() const override;
+  double weightBytesPerStep() const override;
+  std::vector<VariantUse> variantUses() const override;
+
+  // Steps that were launched as a graph, and the graphs that there are.
+  std::uint64_t numGraphSteps() const { return numGraphSteps_; }
+  std::size_t numGraphs() const { return graphs_.size(); }
+
+private:
+  explicit CudaExecutor(const Device &device, CudaCode code)
+      : device_(device), code_(std::move(code)) {}
+
+  // A step's sizes, or those that a graph stands for.
+  struct StepSize {
+    std::int32_t rows = 0;
+    std::int32_t logitRows = 0;
+    std::int32_t sequences = 0;
+    std::int32_t splits = 0; // of a graph: of any sequence; 0: no graph
+  };
+  Status uploadWeights(const fbs::Plan &plan, const fbs::Target &target,
+                       std::span<const std::uint8_t> weights,
+                       std::vector<DevicePointer> &addresses);
+  // The bucket that the step fits, or the step itself where it fits none.
+  StepSize sizeOf(const StepPlan &plan) const;
+  Status launchAll(const StepPlan &plan, const StepSize &size);
+  Status launchGraph(const StepPlan &plan, const StepSize &size);
+  Status launchOne(CudaLaunch &launch, const StepSize &size);
+  Status launchAttention(CudaLaunch &launch, BoundKernel wide,
+                         std::int32_t rows, const StepSize &size);
+  Status launchKernel(const BoundKernel &kernel, abi::KernelGrid grid,
+                      void *params);
+  void countUses(const StepSize &size, const StepPlan &plan);
+  Status addProfile();
+  template <typename Visit> void forEachLaunch(Visit &&visit) const {
+    for (const auto &launches : segments_)
+      for (const CudaLaunch &launch : launches)
+        visit(launch);
+  }
+
+  const Device &device_;
+  CudaCode code_;
+  const fbs::Target *target_ = nullptr;
+  const KvCache *cache_ = nullptr;
+  CudaExecutorOptions options_;
+  StepLimits limits_;
+  DeviceMemory weights_;
+  DeviceMemory tokenArena_, logitArena_, partials_;
+  PinnedMemory hostLogits_;
+  std::unique_ptr<StepStaging> staging_;
+  std::vector<std::vector<CudaLaunch>> segments_;
+  DevicePointer deviceLogits_ = 0;
+  std::uint64_t logitRowBytes_ = 0;
+  std::int32_t logitCount_ = 0;
+
+  std::map<std::pair<std::int32_t, std::int32_t>, GraphExecHandle> graphs_;
+  std::uint64_t numGraphSteps_ = 0;
+
+  bool profiling_ = false;
+  // Events around each launch of a profiled step, and what they time.
+  struct Timed {
+    Event begin, end;
+    CudaLaunch *launch = nullptr;
+    double bytes = 0;
+  };
+  std::vector<Timed> timed_;
+  std::size_t numTimed_ = 0;
+};
+
+} // namespace ingot::cuda

@@ -1,0 +1,2 @@
+// A library that is no CUDA driver.
+extern "C" int ingotNoDriver() { return 0; }

@@ -1,15 +1,21 @@
 #include "compiler/calibrate/BuildModel.h"
 
 #include "compiler/driver/CalibratedWeights.h"
+#include "compiler/driver/CompileSummary.h"
 #include "dialects/lm/LmOps.h"
+#include "dialects/plan/Plan.h"
 #include "runtime/support/MappedFile.h"
 
 #include "llvm/ADT/StringRef.h"
 
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
 namespace ingot {
 namespace {
 
-Result<std::string> readCalibrationText(const std::string &path) {
+Result<std::string> readWholeText(const std::string &path) {
   INGOT_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::span<const std::uint8_t> bytes = file.bytes();
   return std::string(bytes.begin(), bytes.end());
@@ -32,6 +38,54 @@ Result<bool> isCalibratedStage(mlir::MLIRContext &context,
          (*model.module).getOps<lm::ProgramOp>().empty();
 }
 
+// The output may not stand in the place of a file that it is made of.
+Status checkOutput(const CompiledModel &compiled, const std::string &path) {
+  for (auto source :
+       mlir::ModuleOp(compiled.module.get()).getOps<plan::SourceOp>()) {
+    std::error_code error;
+    if (source.getPath() &&
+        std::filesystem::equivalent(source.getPath()->str(), path, error) &&
+        !error)
+      return Status::invalid(path + ": is a source of the model");
+  }
+  return Status::ok();
+}
+
+// Compiles and measures beside the output, then writes it with the ledger.
+Status buildMeasured(mlir::MLIRContext &context, const CompileRequest &compile,
+                     const std::string &calibrationText, BuiltModel &built) {
+  const CompileOptions &options = compile.options;
+  if (compile.outputPath.empty() || compile.until != Phase::Lower)
+    return Status::invalid("an evaluation text is for measuring an artifact, "
+                           "and none is made");
+  if (llvm::StringRef(compile.modelPath).ends_with(".mlir"))
+    return Status::invalid(
+        "the ledger measures each step from the import on; " +
+        compile.modelPath + " is a stage");
+  LedgerRequest ledger;
+  INGOT_ASSIGN_OR_RETURN(ledger.text, readWholeText(*options.evaluate));
+  ledger.calibrationText = calibrationText;
+  if (options.evaluationTokens)
+    ledger.maxTokens = *options.evaluationTokens;
+  ScratchFolder scratch(compile.outputPath);
+  ledger.compile = compile;
+  ledger.compile.outputPath = scratch.file("final.ingot");
+  INGOT_ASSIGN_OR_RETURN(built.ledger,
+                         measureLedger(ledger, context, built.compiled));
+  INGOT_RETURN_IF_ERROR(checkOutput(built.compiled, compile.outputPath));
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact,
+                         Artifact::open(ledger.compile.outputPath));
+  auto packed = artifact.segment(container::SegmentKind::Ledger);
+  INGOT_ASSIGN_OR_RETURN(
+      std::string json,
+      ledgerJson(*built.ledger, {reinterpret_cast<const char *>(packed.data()),
+                                 packed.size()}));
+  INGOT_ASSIGN_OR_RETURN(built.compiled.artifact.fileBytes,
+                         package::replaceLedger(ledger.compile.outputPath,
+                                                compile.outputPath, json));
+  return Status::ok();
+}
+
 } // namespace
 
 Result<BuiltModel> buildModel(mlir::MLIRContext &context,
@@ -52,6 +106,7 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
     return Status::invalid("a calibration text is given, and no method that "
                            "uses one (--quantize ...-gptq or ...-awq)");
   }
+  std::string calibrationText;
   if (isNeeded) {
     if (!options.calibrate)
       return Status::invalid(
@@ -59,8 +114,7 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
           "\" chooses codes by a text that is like what the model will read; "
           "name one with --calibrate FILE");
     CalibrationOptions calibration;
-    INGOT_ASSIGN_OR_RETURN(calibration.text,
-                           readCalibrationText(*options.calibrate));
+    INGOT_ASSIGN_OR_RETURN(calibration.text, readWholeText(*options.calibrate));
     calibration.cacheFolder = request.cacheFolder.empty() ? defaultCacheFolder()
                                                           : request.cacheFolder;
     if (options.calibrationTokens)
@@ -68,10 +122,31 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
     INGOT_ASSIGN_OR_RETURN(CalibratedModel calibrated,
                            calibrateWeights(compile, calibration));
     compile.calibratedWeights = calibrated.path;
+    calibrationText = std::move(calibration.text);
     built.calibrated = std::move(calibrated);
   }
-  INGOT_ASSIGN_OR_RETURN(built.compiled, compileModel(context, compile));
+  if (options.evaluate) {
+    INGOT_RETURN_IF_ERROR(
+        buildMeasured(context, compile, calibrationText, built));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(built.compiled, compileModel(context, compile));
+  }
   return built;
+}
+
+std::string builtTable(BuiltModel &built, const std::string &outputPath) {
+  std::string text = summaryTable(built.compiled, outputPath);
+  return built.ledger ? text + ledgerTable(*built.ledger) : text;
+}
+
+std::string builtJson(BuiltModel &built, const std::string &outputPath) {
+  std::string text = summaryJson(built.compiled, outputPath);
+  if (!built.ledger)
+    return text;
+  auto summary = nlohmann::ordered_json::parse(text);
+  if (auto json = ledgerJson(*built.ledger, "{}"))
+    summary["ledger"] = nlohmann::ordered_json::parse(*json);
+  return summary.dump(2) + "\n";
 }
 
 } // namespace ingot

@@ -3,6 +3,7 @@
 // (compiler/driver/CompileModel.h).
 #pragma once
 
+#include "compiler/calibrate/AccuracyLedger.h"
 #include "compiler/calibrate/CalibrateWeights.h"
 #include "compiler/driver/CompileModel.h"
 
@@ -19,12 +20,19 @@ struct BuildRequest {
 struct BuiltModel {
   CompiledModel compiled;
   std::optional<CalibratedModel> calibrated; // where a method asked for it
+  std::optional<AccuracyLedger> ledger;      // where a text was given for it
 };
 
 // As compileModel. Where the options ask for a calibrated method, the text of
 // `options.calibrate` is needed, unless the module of a stage holds what was
-// calibrated already.
+// calibrated already. With the text of `options.evaluate` each lossy step is
+// measured and the artifact holds the ledger; where a limit is exceeded there is
+// no artifact.
 Result<BuiltModel> buildModel(mlir::MLIRContext &context,
                               const BuildRequest &request);
+
+// The summary of compile (CompileSummary.h), with the ledger.
+std::string builtTable(BuiltModel &built, const std::string &outputPath);
+std::string builtJson(BuiltModel &built, const std::string &outputPath);
 
 } // namespace ingot

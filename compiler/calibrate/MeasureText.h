@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ public:
   Result<TextMeasure>
   measure(const std::string &path,
           const std::function<void(std::int64_t, std::int64_t)> &progress = {});
+
+  std::int32_t windowTokens() const { return windowTokens_; }
 
 private:
   std::optional<WindowRunner> reference_;

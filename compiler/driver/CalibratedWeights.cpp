@@ -18,9 +18,10 @@ namespace {
 
 class Reader {
 public:
-  Reader(const SafetensorsFile &file, const std::string &path, ModuleOp module)
-      : file_(file), path_(path), module_(module), symbols_(module),
-        builder_(module.getContext()) {}
+  Reader(const SafetensorsFile &file, const std::string &path, ModuleOp module,
+         const std::string &prefix)
+      : file_(file), path_(path), module_(module), prefix_(prefix),
+        symbols_(module), builder_(module.getContext()) {}
 
   Status read() {
     auto format = file_.metadata().find("format");
@@ -32,9 +33,9 @@ public:
                                   : "\"" + format->second + "\""));
     addSource();
     for (const auto &[name, spec] : file_.metadata())
-      if (name != "format")
+      if (name != "format" && name.rfind(prefix_, 0) == 0)
         INGOT_RETURN_IF_ERROR(add(name, spec));
-    if (numUsed_ != file_.tensors().size())
+    if (prefix_.empty() && numUsed_ != file_.tensors().size())
       return Status::invalid("holds " + std::to_string(file_.tensors().size()) +
                              " tensors, of which " + std::to_string(numUsed_) +
                              " are told of");
@@ -144,6 +145,7 @@ private:
   const SafetensorsFile &file_;
   std::string path_;
   ModuleOp module_;
+  std::string prefix_;
   SymbolTable symbols_;
   OpBuilder builder_;
   lm::SourceOp source_;
@@ -152,9 +154,10 @@ private:
 
 } // namespace
 
-Status addCalibratedWeights(const std::string &path, ModuleOp module) {
+Status addCalibratedWeights(const std::string &path, ModuleOp module,
+                            const std::string &prefix) {
   INGOT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
-  return Reader(file, path, module).read().withContext(path);
+  return Reader(file, path, module, prefix).read().withContext(path);
 }
 
 bool hasCalibratedWeights(ModuleOp module) {

@@ -24,7 +24,9 @@ namespace ingot {
 inline constexpr const char *kCalibratedFormat = "ingot calibrated weights 1";
 
 // Refuses a file that holds anything else, or a weight that the module lacks.
-Status addCalibratedWeights(const std::string &path, mlir::ModuleOp module);
+// With a prefix, takes only the weights whose names begin with it.
+Status addCalibratedWeights(const std::string &path, mlir::ModuleOp module,
+                            const std::string &prefix = {});
 
 // Does a module hold calibrated weights?
 bool hasCalibratedWeights(mlir::ModuleOp module);

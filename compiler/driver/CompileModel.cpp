@@ -63,8 +63,8 @@ public:
     INGOT_ASSIGN_OR_RETURN(phases, phaseOptions(request.options));
     INGOT_RETURN_IF_ERROR(timed("read", [&] { return load(); }));
     if (!request.calibratedWeights.empty())
-      INGOT_RETURN_IF_ERROR(
-          addCalibratedWeights(request.calibratedWeights, *result.module));
+      INGOT_RETURN_IF_ERROR(addCalibratedWeights(
+          request.calibratedWeights, *result.module, request.calibratedPrefix));
     if (!result.module->getOps<lm::ProgramOp>().empty())
       INGOT_RETURN_IF_ERROR(runPhases());
     if (!request.outputPath.empty())

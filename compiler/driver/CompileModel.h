@@ -32,8 +32,9 @@ struct CompileRequest {
   Phase until = Phase::Lower;
   // What calibration has made for this module (CalibratedWeights.h); empty: none.
   std::string calibratedWeights;
-  std::string stagesFolder; // write the module after each phase into it
-  std::string sourceFolder; // of a stage whose sources have no paths
+  std::string calibratedPrefix; // of the weights to take from it; empty: all
+  std::string stagesFolder;     // write the module after each phase into it
+  std::string sourceFolder;     // of a stage whose sources have no paths
   unsigned threads = 2;
   // Off: the sources are not read for their hashes. For looking only; what was
   // imported so cannot be made into an artifact.

@@ -40,6 +40,15 @@ Status readInteger(const std::string &key, const Json &value,
   return Status::ok();
 }
 
+Status readNumber(const std::string &key, const Json &value,
+                  std::optional<double> &option) {
+  if (!value.is_number())
+    return wrongType(key, "a number", value);
+  if (!option)
+    option = value.get<double>();
+  return Status::ok();
+}
+
 Status readStrings(const std::string &key, const Json &value,
                    std::optional<std::vector<std::string>> &option) {
   if (!value.is_array())
@@ -92,6 +101,14 @@ Status readKey(const std::string &key, const Json &value,
     return readString(key, value, options.calibrate);
   if (key == "calibration_tokens")
     return readInteger(key, value, options.calibrationTokens);
+  if (key == "evaluate")
+    return readString(key, value, options.evaluate);
+  if (key == "evaluation_tokens")
+    return readInteger(key, value, options.evaluationTokens);
+  if (key == "max_kl")
+    return readNumber(key, value, options.maxKl);
+  if (key == "max_ppl_increase")
+    return readNumber(key, value, options.maxPplIncrease);
   if (key == "table")
     return readString(key, value, options.table);
   if (key == "kv")
@@ -116,10 +133,12 @@ Status readKey(const std::string &key, const Json &value,
     return readPipelines(value, options);
   if (key == "context")
     return readInteger(key, value, options.context);
-  return Status::invalid("unknown key \"" + key +
-                         "\" (quantize, calibrate, calibration_tokens, table, "
-                         "kv, context, name, target, levels, "
-                         "skip, lora, exits, exit_maps, pooling, pipelines)");
+  return Status::invalid(
+      "unknown key \"" + key +
+      "\" (quantize, calibrate, calibration_tokens, evaluate, "
+      "evaluation_tokens, max_kl, max_ppl_increase, table, "
+      "kv, context, name, target, levels, "
+      "skip, lora, exits, exit_maps, pooling, pipelines)");
 }
 
 // A name is printed: one line of text.
@@ -202,6 +221,10 @@ std::string recipeText(const CompileOptions &options) {
   add("quantize", options.quantize);
   add("calibrate", options.calibrate);
   add("calibration_tokens", options.calibrationTokens);
+  add("evaluate", options.evaluate);
+  add("evaluation_tokens", options.evaluationTokens);
+  add("max_kl", options.maxKl);
+  add("max_ppl_increase", options.maxPplIncrease);
   add("table", options.table);
   add("kv", options.kv);
   add("context", options.context);
@@ -270,6 +293,22 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     return Status::invalid("calibration tokens " +
                            std::to_string(*options.calibrationTokens) +
                            ": expected a positive number");
+  if (options.evaluationTokens && *options.evaluationTokens <= 0)
+    return Status::invalid("evaluation tokens " +
+                           std::to_string(*options.evaluationTokens) +
+                           ": expected a positive number");
+  for (auto [what, limit] :
+       {std::pair("max KL", options.maxKl),
+        std::pair("max perplexity increase", options.maxPplIncrease)}) {
+    if (!limit)
+      continue;
+    if (!(*limit >= 0) || !std::isfinite(*limit))
+      return Status::invalid(std::string(what) + " " + std::to_string(*limit) +
+                             ": expected a number that is not negative");
+    if (!options.evaluate)
+      return Status::invalid(std::string(what) +
+                             ": there is no evaluation text to keep it on");
+  }
   if (options.name)
     INGOT_RETURN_IF_ERROR(checkName(*options.name));
   if (options.lora)

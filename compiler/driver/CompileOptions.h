@@ -25,6 +25,10 @@ struct CompileOptions {
   std::optional<std::string> quantize;  // none, f16, int8, int4-g64-gptq ...
   std::optional<std::string> calibrate; // file of the text to calibrate on
   std::optional<std::int64_t> calibrationTokens; // of it, at most
+  std::optional<std::string> evaluate; // file of the text to measure on
+  std::optional<std::int64_t> evaluationTokens; // of it, at most
+  // What the measured accuracy may cost at most: nats, and a share.
+  std::optional<double> maxKl, maxPplIncrease;
   std::optional<std::string> table;    // encoding of embedding and head
   std::optional<std::string> kv;       // f16, f32 or int8
   std::optional<std::int64_t> context; // longest sequence

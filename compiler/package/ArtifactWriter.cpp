@@ -9,6 +9,7 @@
 #include "compiler/package/ModelAssets.h"
 #include "compiler/package/OutputFile.h"
 #include "compiler/package/WeightWriter.h"
+#include "runtime/plan/Artifact.h"
 #include "runtime/plan/Container.h"
 
 #include <cstdio>
@@ -227,6 +228,37 @@ Result<WrittenArtifact> writeArtifact(const std::string &path, ModuleOp module,
   INGOT_RETURN_IF_ERROR(layout.writeTable(file));
   INGOT_RETURN_IF_ERROR(file.commit());
   return written;
+}
+
+Result<uint64_t> replaceLedger(const std::string &from, const std::string &to,
+                               const std::string &ledger) {
+  INGOT_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(from));
+  std::error_code error;
+  if (std::filesystem::equivalent(from, to, error) && !error)
+    return Status::invalid(to + ": cannot be written over itself");
+  ArtifactLayout layout;
+  std::vector<std::pair<container::SegmentKind, std::span<const uint8_t>>>
+      pages;
+  for (container::SegmentKind kind :
+       {container::SegmentKind::Plan, container::SegmentKind::Tokenizer,
+        container::SegmentKind::Template, container::SegmentKind::Ledger,
+        container::SegmentKind::Licence})
+    layout.add(kind, kind == container::SegmentKind::Ledger
+                         ? bytesOf(ledger)
+                         : artifact.segment(kind));
+  for (container::SegmentKind kind :
+       {container::SegmentKind::Code, container::SegmentKind::Weights}) {
+    pages.emplace_back(kind, artifact.segment(kind));
+    layout.addReserved(kind, pages.back().second.size());
+  }
+  const uint64_t size = layout.place();
+  INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(to, size));
+  INGOT_RETURN_IF_ERROR(layout.writeSegments(file));
+  for (const auto &[kind, bytes] : pages)
+    INGOT_RETURN_IF_ERROR(file.write(layout.offsetOf(kind), bytes));
+  INGOT_RETURN_IF_ERROR(layout.writeTable(file));
+  INGOT_RETURN_IF_ERROR(file.commit());
+  return size;
 }
 
 } // namespace ingot::package

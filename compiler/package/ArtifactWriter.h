@@ -57,4 +57,9 @@ Result<WrittenArtifact> writeArtifact(const std::string &path,
                                       std::vector<TargetCode> code,
                                       const WriteOptions &options = {});
 
+// Writes the artifact `from` again, with another ledger and else the same
+// segments, to `to`, which may not be the same file. Gives its size.
+Result<uint64_t> replaceLedger(const std::string &from, const std::string &to,
+                               const std::string &ledger);
+
 } // namespace ingot::package

@@ -138,8 +138,9 @@ Status applyTargetShorthand(const std::string &text, PhaseOptions &options) {
     }
     auto [name, chip] = word.split(':');
     if (name != "cpu" && name != "cuda")
-      return refuse("\"" + word.str() +
-                    "\" is none; expected cpu, cuda or cuda:sm_80,sm_90a");
+      return Status::unsupported(
+          "target \"" + text + "\": \"" + word.str() +
+          "\" is none; expected cpu, cuda or cuda:sm_80,sm_90a");
     if (llvm::is_contained(options.targets, name))
       return refuse(name.str() + " stands twice");
     options.targets.push_back(name.str());

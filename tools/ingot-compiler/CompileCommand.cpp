@@ -1,6 +1,5 @@
 // `compile`: flags and recipe to a request, progress and summary for people.
 #include "compiler/calibrate/BuildModel.h"
-#include "compiler/driver/CompileSummary.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
@@ -202,8 +201,8 @@ int runCompile(CompileFlags &flags) {
   if (!flags.dumpAfter.empty())
     text = stageText(*compiled->module);
   else if (!request.outputPath.empty())
-    text = flags.json ? summaryJson(*compiled, request.outputPath)
-                      : summaryTable(*compiled, request.outputPath);
+    text = flags.json ? builtJson(*built, request.outputPath)
+                      : builtTable(*built, request.outputPath);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return finish(standardOutputStatus());
 }
@@ -300,6 +299,18 @@ Command addCompileCommand(CLI::App &app) {
                       "(gptq, awq): like what the model will read");
   command->add_option("--calibration-tokens", options.calibrationTokens,
                       "Tokens of that text to use at most [32768]");
+  command->add_option(
+      "--evaluate", options.evaluate,
+      "Text to measure each lossy step on, for the accuracy ledger; other than "
+      "that of --calibrate");
+  command->add_option("--evaluation-tokens", options.evaluationTokens,
+                      "Tokens of that text to use at most [65536]");
+  command->add_option("--max-kl", options.maxKl,
+                      "Fail where the mean KL divergence from the imported "
+                      "model is larger (nats)");
+  command->add_option("--max-ppl-increase", options.maxPplIncrease,
+                      "Fail where perplexity grows by a larger share (0.01: "
+                      "one per cent)");
   command->add_option("--calibration-cache", flags->build.cacheFolder,
                       "Folder where calibrated codes are kept [$INGOT_CACHE, "
                       "$XDG_CACHE_HOME/ingot or ~/.cache/ingot]");

@@ -78,6 +78,7 @@ struct InspectFlags {
   std::string path;
   bool json = false;
   bool verify = false;
+  bool ledger = false; // that alone
 };
 Status inspect(const InspectFlags &flags);
 

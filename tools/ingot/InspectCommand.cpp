@@ -306,9 +306,49 @@ void printLayers(const fbs::Plan &plan) {
   }
 }
 
+// The accuracy of each lossy step, as compile measured it.
+void printMeasurements(Json &ledger) {
+  const auto found =
+      ledger.is_object() ? ledger.find("measurements") : ledger.end();
+  auto isMeasurement = [](const Json &one) {
+    auto isNumber = [&](const char *key) {
+      return one.contains(key) && one[key].is_number();
+    };
+    auto isText = [&](const char *key) {
+      return one.contains(key) && one[key].is_string();
+    };
+    return one.is_object() && isText("step") && isText("settings") &&
+           isText("plan") && isText("level") && isNumber("perplexity") &&
+           isNumber("mean_kl") && isNumber("p99_kl") &&
+           isNumber("top1_agreement") && isNumber("artifact_bytes");
+  };
+  if (!ledger.is_object() || found == ledger.end() || !found->is_array() ||
+      !std::all_of(found->begin(), found->end(), isMeasurement))
+    return;
+  if (found->empty()) {
+    std::printf("accuracy  not measured (compile --evaluate)\n");
+  } else {
+    std::printf("accuracy  against the imported model\n  %-18s %11s %10s %10s "
+                "%9s %10s  plan\n",
+                "behind", "perplexity", "mean KL", "p99 KL", "top-1",
+                "artifact");
+    for (const Json &one : *found)
+      std::printf("  %-18s %11.4f %10.6f %10.6f %7.2f %% %10s  %s\n"
+                  "    %s on %s\n",
+                  shown(one["step"]).c_str(), one["perplexity"].get<double>(),
+                  one["mean_kl"].get<double>(), one["p99_kl"].get<double>(),
+                  100 * one["top1_agreement"].get<double>(),
+                  bytesText(one["artifact_bytes"].get<double>()).c_str(),
+                  shown(one["plan"]).c_str(), shown(one["settings"]).c_str(),
+                  shown(one["level"]).c_str());
+  }
+  ledger.erase("measurements");
+}
+
 // The ledger is the file's own text: whatever is not as written by the compiler
 // is shown as it stands.
 void printLedger(Json ledger) {
+  printMeasurements(ledger);
   const auto conversions =
       ledger.is_object() ? ledger.find("conversions") : ledger.end();
   auto isConversion = [](const Json &one) {
@@ -454,8 +494,13 @@ Status inspect(const InspectFlags &flags) {
   INGOT_ASSIGN_OR_RETURN(Artifact artifact,
                          Artifact::open(flags.path, {flags.verify}));
   Json report = artifactJson(artifact, flags.verify);
+  if (flags.ledger && !report.contains("ledger"))
+    return Status::notFound(flags.path + ": has no ledger");
   if (flags.json)
-    std::printf("%s\n", jsonText(report).c_str());
+    std::printf("%s\n",
+                jsonText(flags.ledger ? report["ledger"] : report).c_str());
+  else if (flags.ledger)
+    printLedger(report["ledger"]);
   else
     printText(artifact, report);
   return Status::ok();

@@ -332,6 +332,8 @@ int main(int argc, char **argv) {
   inspect->add_flag("--json", inspectFlags.json, "For programs");
   inspect->add_flag("--verify", inspectFlags.verify,
                     "Compare the weights' checksum too");
+  inspect->add_flag("--ledger", inspectFlags.ledger,
+                    "The accuracy ledger alone");
   inspect->callback([&] { status = cli::inspect(inspectFlags); });
 
   BenchFlags benchFlags;

@@ -1,0 +1,49 @@
+// The ONNX back-end cases of the shared data: none fails, and what is refused is
+// refused by node, operator and opset.
+#include "compiler/codegen/graph/NodeTest.h"
+#include "test/compiler/frontend/TempFolder.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace ingot {
+namespace {
+
+TEST(NodeTests, NoneFails) {
+  namespace fs = std::filesystem;
+  const std::string archive =
+      std::string(INGOT_SHARED_DIR) + "/data/onnx/node_tests.tar.xz";
+  if (!fs::exists(archive))
+    GTEST_SKIP() << archive << " is absent";
+  testing::TempFolder folder;
+  const std::string command =
+      "tar xf '" + archive + "' -C '" + folder.path() + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  int passed = 0, refused = 0;
+  for (const auto &entry : fs::directory_iterator(folder.file("node"))) {
+    graph::NodeTestResult result = graph::runNodeTest(entry.path().string());
+    const std::string name = entry.path().filename().string();
+    switch (result.outcome) {
+    case graph::NodeTestOutcome::Passed:
+      ++passed;
+      break;
+    case graph::NodeTestOutcome::Refused:
+      ++refused;
+      EXPECT_NE(result.reason.find("node "), std::string::npos)
+          << name << ": " << result.reason;
+      EXPECT_NE(result.reason.find(" opset "), std::string::npos)
+          << name << ": " << result.reason;
+      break;
+    case graph::NodeTestOutcome::Failed:
+      ADD_FAILURE() << name << ": " << result.reason;
+    }
+  }
+  EXPECT_EQ(passed + refused, 1036);
+  EXPECT_GE(passed, 670);
+  RecordProperty("passed", passed);
+}
+
+} // namespace
+} // namespace ingot

@@ -108,6 +108,7 @@ private:
       import.loras.push_back(std::move(lora));
     }
     import.descriptorPaths = request.descriptorPaths;
+    import.explainFusion = request.explainFusion;
     INGOT_ASSIGN_OR_RETURN(ModelSpec spec,
                            importModel(request.modelPath, import));
     INGOT_RETURN_IF_ERROR(applyPooling(spec));

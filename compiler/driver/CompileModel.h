@@ -20,7 +20,7 @@
 namespace ingot {
 
 struct CompileRequest {
-  std::string modelPath;  // a folder, a GGUF file or an .mlir stage
+  std::string modelPath;  // a folder, a GGUF or ONNX file, or an .mlir stage
   std::string outputPath; // empty: stop before code and file
   CompileOptions options;
   // Family descriptors of the user, tried before the built-in ones.
@@ -40,6 +40,8 @@ struct CompileRequest {
   // imported so cannot be made into an artifact.
   bool hashSources = true;
 
+  // A line for each part of an ONNX graph that was recognised or left alone.
+  std::function<void(const std::string &)> explainFusion;
   // One diagnostic of the compiler, ready to print: "error: layer.3.qkv: ...".
   std::function<void(const std::string &)> diagnostic;
   // A step begins; done and total count bytes, 0 where they are not known.

@@ -1,6 +1,7 @@
 // Choices a user can make at import. Each default refuses rather than guesses.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct ImportOptions {
   std::vector<std::string> descriptorPaths;
   // Adapters, added in this order.
   std::vector<LoraRequest> loras;
+  // Receives a line for each part of an ONNX graph that was recognised or left
+  // alone, and why. Other models have nothing to say and refuse it.
+  std::function<void(const std::string &)> explainFusion;
 };
 
 } // namespace ingot

@@ -280,36 +280,57 @@ std::optional<ShapeValue> Evaluator::slice(SliceOp op) {
 
 std::optional<ShapeValue> Evaluator::reduce(Operation *op) {
   std::optional<ShapeValue> data = evaluate(op->getOperand(0));
-  if (!data || data->elements.empty() || data->dims.size() > 1)
+  std::optional<Dims> dims = staticShape(op->getResult(0));
+  if (!data || data->elements.empty() || !dims)
     return std::nullopt;
+  const std::int64_t rank = data->dims.size();
+  Dims axes;
   if (!isAbsent(op->getOperand(1))) {
-    std::optional<Dims> axes = knownList(op->getOperand(1));
-    auto noop = op->getAttrOfType<IntegerAttr>("noop_with_empty_axes");
-    if (!axes || (axes->empty() && noop && noop.getInt() != 0))
+    std::optional<Dims> given = knownList(op->getOperand(1));
+    if (!given)
       return std::nullopt;
+    axes = *given;
   }
+  auto flag = [&](llvm::StringRef attr) {
+    auto value = op->getAttrOfType<IntegerAttr>(attr);
+    return value && value.getInt() != 0;
+  };
+  if (axes.empty() && flag("noop_with_empty_axes"))
+    return std::nullopt;
+  llvm::SmallVector<bool> reduced(rank, axes.empty());
+  for (std::int64_t axis : axes)
+    reduced[axis < 0 ? axis + rank : axis] = true;
   llvm::StringRef name = op->getName().stripDialect();
-  Element total = data->elements[0];
-  for (Element element : llvm::drop_begin(data->elements)) {
+  auto combine = [&](Element total, Element element) -> Element {
     std::int64_t result = 0;
     if (!element || !total)
       return std::nullopt;
-    bool failed = false;
-    if (name == "ReduceSum")
-      failed = llvm::AddOverflow(*total, *element, result);
-    else if (name == "ReduceProd")
-      failed = llvm::MulOverflow(*total, *element, result);
-    else
-      result = name == "ReduceMax" ? std::max(*total, *element)
-                                   : std::min(*total, *element);
-    if (failed)
+    if (name == "ReduceSum"    ? llvm::AddOverflow(*total, *element, result)
+        : name == "ReduceProd" ? llvm::MulOverflow(*total, *element, result)
+                               : false)
       return std::nullopt;
-    total = result;
+    if (name == "ReduceMax")
+      return std::max(*total, *element);
+    return name == "ReduceMin" ? std::min(*total, *element) : result;
+  };
+  // The kept dimensions of an element say where it goes.
+  ShapeValue result{*dims, {}};
+  result.elements.resize(*product(*dims));
+  llvm::SmallVector<bool> begun(result.elements.size(), false);
+  Dims index(rank, 0);
+  for (Element element : data->elements) {
+    std::int64_t to = 0;
+    for (std::int64_t i = 0; i < rank; ++i)
+      if (!reduced[i])
+        to = to * data->dims[i] + index[i];
+    if (to >= std::int64_t(begun.size()))
+      return std::nullopt;
+    result.elements[to] =
+        begun[to] ? combine(result.elements[to], element) : element;
+    begun[to] = true;
+    next(index, data->dims);
   }
-  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type)
-    return std::nullopt;
-  return ShapeValue{Dims(type.getRank(), 1), {total}};
+  return result;
 }
 
 std::optional<ShapeValue> Evaluator::range(RangeOp op) {

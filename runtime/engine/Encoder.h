@@ -2,7 +2,8 @@
 // memory, and embeds texts. One thread at a time may use it.
 //
 //   auto encoder = Encoder::open("model.ingot");
-//   auto vectors = encoder->get()->embed({"a text", "another"});
+//   std::vector<std::string> texts = {"a text", "another"};
+//   auto vectors = encoder->get()->embed(texts);
 #pragma once
 
 #include "runtime/engine/EncoderCore.h"

@@ -67,7 +67,7 @@ void EncoderCore::release(const StepPlan &plan) {
 
 Result<std::size_t>
 EncoderCore::step(std::span<const std::vector<std::int32_t>> texts,
-                  std::vector<Embedding> &embeddings) {
+                  std::vector<Result<Embedding>> &embeddings) {
   if (texts.empty())
     return Status::invalid("there is no text to embed");
   INGOT_RETURN_IF_ERROR(check(texts.front()));
@@ -84,17 +84,16 @@ EncoderCore::step(std::span<const std::vector<std::int32_t>> texts,
                       : executor_.run(plan, cache_);
   release(plan);
   INGOT_RETURN_IF_ERROR(status);
-  std::vector<Embedding> made;
   for (std::size_t i = 0; i < taken; ++i) {
     std::span<const float> row = executor_.logits(std::int32_t(i));
-    if (!std::all_of(row.begin(), row.end(),
-                     [](float x) { return std::isfinite(x); }))
-      return Status::internal("the vector of a text of " +
-                              std::to_string(texts[i].size()) +
-                              " tokens is not finite");
-    made.emplace_back(row.begin(), row.end());
+    if (std::all_of(row.begin(), row.end(),
+                    [](float x) { return std::isfinite(x); }))
+      embeddings.push_back(Embedding(row.begin(), row.end()));
+    else
+      embeddings.push_back(Status::internal("the vector of a text of " +
+                                            std::to_string(texts[i].size()) +
+                                            " tokens is not finite"));
   }
-  std::move(made.begin(), made.end(), std::back_inserter(embeddings));
   return taken;
 }
 
@@ -105,10 +104,15 @@ EncoderCore::embed(std::span<const std::vector<std::int32_t>> texts) {
       return texts.size() == 1
                  ? status
                  : status.withContext("text " + std::to_string(i + 1));
-  std::vector<Embedding> embeddings;
-  while (embeddings.size() < texts.size())
+  std::vector<Result<Embedding>> results;
+  while (results.size() < texts.size())
     INGOT_RETURN_IF_ERROR(
-        step(texts.subspan(embeddings.size()), embeddings).status());
+        step(texts.subspan(results.size()), results).status());
+  std::vector<Embedding> embeddings;
+  for (Result<Embedding> &result : results) {
+    INGOT_RETURN_IF_ERROR(result.status());
+    embeddings.push_back(std::move(*result));
+  }
   return embeddings;
 }
 

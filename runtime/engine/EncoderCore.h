@@ -27,12 +27,13 @@ public:
   // Refuses, naming the numbers, a text that can never run.
   Status check(std::span<const std::int32_t> tokens) const;
 
-  // Runs one step over the first of `texts`, at least one, and appends a vector
-  // for each that it took, in order; returns how many. On failure nothing is
-  // appended, and nothing is held.
+  // Runs one step over the first of `texts`, at least one, and appends what came
+  // of each that it took, in order: its vector, or why it has none (a number that
+  // is not finite). Returns how many. On failure nothing is appended, and nothing
+  // is held.
   Result<std::size_t> step(std::span<const std::vector<std::int32_t>> texts,
-                           std::vector<Embedding> &embeddings);
-  // All of them, in as many steps as that takes.
+                           std::vector<Result<Embedding>> &embeddings);
+  // All of them, in as many steps as that takes; fails with the first that does.
   Result<std::vector<Embedding>>
   embed(std::span<const std::vector<std::int32_t>> texts);
 

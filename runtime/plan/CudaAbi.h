@@ -84,8 +84,9 @@ struct KernelGrid {
 // embed, rope_table, rms_norm, layer_norm, quantize, gated, activate, add, cap,
 // gather_rows, rope_cache_write, attention_merge.
 inline constexpr int32_t kRowThreads = 256;
+inline constexpr int32_t kRowReductions = 3; // at most, of one kernel
 inline constexpr int32_t kRowSharedBytes =
-    kRowThreads / 32 * 4; // of reductions
+    kRowReductions * (kRowThreads / 32) * 4;
 inline constexpr KernelGeometry rowGeometry() {
   return {kRowThreads, kRowSharedBytes, 1, 1};
 }
@@ -104,7 +105,8 @@ inline constexpr KernelGeometry mergeGeometry(int32_t heads) {
 // linear. Tiles of rows x tokens, all with the same bits, each with four warps:
 //   T8, T16, T32  32 rows; the warps take pieces of K in turn. For 1 to 32 tokens
 //   T64           32 rows x 64 tokens, each warp 16 x 32 over all of K
-//   P64           128 rows x 64 tokens, each warp 32 x 64 over all of K: for prompts
+//   P64           128 rows x 64 tokens, each warp 32 x 64 over all of K: for prompts;
+//                 64 rows with groups below 64, whose sums take more registers
 enum class LinearTile : int32_t { T8 = 0, T16 = 1, T32 = 2, T64 = 3, P64 = 4 };
 inline constexpr int32_t kLinearWarps = 4;
 inline constexpr bool isSplitTile(LinearTile tile) {
@@ -116,8 +118,10 @@ inline constexpr int32_t linearTokens(LinearTile tile) {
          : tile == LinearTile::T32 ? 32
                                    : 64;
 }
-inline constexpr int32_t linearRows(LinearTile tile) {
-  return tile == LinearTile::P64 ? 128 : 32;
+inline constexpr int32_t linearRows(LinearTile tile, int32_t group) {
+  return tile != LinearTile::P64          ? 32
+         : group > 0 && group < kCudaUnit ? 64
+                                          : 128;
 }
 // The tile that serves a step of so many tokens.
 inline constexpr LinearTile linearTileFor(int32_t numTokens) {
@@ -139,16 +143,14 @@ inline constexpr int32_t linearUnitGroups(int32_t group) {
 inline constexpr int32_t kStageRowHalves = kCudaUnit + 8; // of one token
 inline constexpr int32_t linearStageBytes(CudaCode code, int32_t group,
                                           bool minimum, LinearTile tile) {
-  const int32_t tiles = linearRows(tile) / kMmaRows;
+  const int32_t tiles = linearRows(tile, group) / kMmaRows;
   return linearStageUnits(tile) *
          (tiles * (static_cast<int32_t>(cudaUnitBytes(code)) +
                    linearUnitGroups(group) * 32 * (minimum ? 2 : 1)) +
           linearTokens(tile) * kStageRowHalves * 2);
 }
 inline constexpr int32_t linearExchangeBytes(LinearTile tile) {
-  return isSplitTile(tile)
-             ? kLinearWarps * linearRows(tile) * linearTokens(tile) * 4
-             : 0;
+  return isSplitTile(tile) ? kLinearWarps * 32 * linearTokens(tile) * 4 : 0;
 }
 inline constexpr int32_t linearStages(CudaCode code, int32_t group,
                                       bool minimum, LinearTile tile) {
@@ -162,7 +164,7 @@ inline constexpr KernelGeometry linearGeometry(CudaCode code, int32_t group,
           linearStages(code, group, minimum, tile) *
                   linearStageBytes(code, group, minimum, tile) +
               linearExchangeBytes(tile),
-          linearRows(tile), linearTokens(tile)};
+          linearRows(tile, group), linearTokens(tile)};
 }
 inline constexpr KernelGrid linearGrid(const KernelGeometry &geometry,
                                        int32_t n, int32_t numTokens) {

@@ -100,7 +100,7 @@ void EmbeddingLoop::run() {
 void EmbeddingLoop::obey(Command command) {
   if (command.job) {
     ++totals_.requests;
-    running_.push_back({command.id, std::move(*command.job), false, 0, {}});
+    running_.push_back({command.id, std::move(*command.job), false, 0, {}, {}});
     return;
   }
   auto found =
@@ -137,7 +137,7 @@ void EmbeddingLoop::step() {
                    chosen.begin() + std::ptrdiff_t(texts.size()), running));
     texts.push_back(running->job.texts[running->taken + earlier]);
   }
-  std::vector<Embedding> embeddings;
+  std::vector<Result<Embedding>> embeddings;
   auto taken = model_->step(texts, embeddings);
   ++totals_.steps;
   if (!taken) {
@@ -152,13 +152,18 @@ void EmbeddingLoop::step() {
       metrics_.queueTime.observe(secondsSince(running.job.arrived));
     running.hasBegun = true;
     ++running.taken;
-    running.embeddings.push_back(std::move(embeddings[i]));
+    if (embeddings[i])
+      running.embeddings.push_back(std::move(*embeddings[i]));
+    else
+      running.failure = embeddings[i].status();
     totals_.promptTokens += texts[i].size();
     metrics_.promptLength.observe(double(texts[i].size()));
   }
   for (auto each = running_.begin(); each != running_.end();) {
     auto here = each++;
-    if (here->taken == here->job.texts.size())
+    if (!here->failure.isOk())
+      finish(here, Status(here->failure));
+    else if (here->taken == here->job.texts.size())
       finish(here, std::move(here->embeddings));
   }
 }

@@ -57,6 +57,7 @@ private:
     bool hasBegun = false;
     std::size_t taken = 0; // texts that a step has had
     std::vector<Embedding> embeddings;
+    Status failure; // of a text; ends the job, and no other
   };
   struct Command {
     JobId id = 0;

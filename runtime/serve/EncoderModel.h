@@ -21,8 +21,9 @@ public:
   std::int32_t dimensions() const override {
     return std::int32_t(encoder_->model().hidden());
   }
-  Result<std::size_t> step(std::span<const std::vector<std::int32_t>> texts,
-                           std::vector<Embedding> &embeddings) override {
+  Result<std::size_t>
+  step(std::span<const std::vector<std::int32_t>> texts,
+       std::vector<Result<Embedding>> &embeddings) override {
     return encoder_->core().step(texts, embeddings);
   }
 

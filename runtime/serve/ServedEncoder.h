@@ -24,7 +24,7 @@ public:
   // From the encoder's thread; as EncoderCore::step().
   virtual Result<std::size_t>
   step(std::span<const std::vector<std::int32_t>> texts,
-       std::vector<Embedding> &embeddings) = 0;
+       std::vector<Result<Embedding>> &embeddings) = 0;
 };
 
 } // namespace ingot::serve

@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,8 +50,12 @@ class OpenaiClient(unittest.TestCase):
         folder = pathlib.Path(cls.folder.name)
         artifact = compile_model(COMPILER, SOURCE / "test/models/target",
                                  folder / "target.ingot", "--quantize", "int8")
+        encoder = compile_model(COMPILER, SOURCE / "test/models/encoders/bert",
+                                folder / "bert.ingot", "--quantize", "f32")
+        cls.artifact = encoder
         (folder / "keys").write_text(f"tester {KEY}\n")
         cls.server = Ingot(options.bin / "ingot", f"target={artifact}", f"other={artifact}",
+                           f"bert={encoder}",
                            "--api-key-file", folder / "keys", "--sequences", 8, "--threads", 2)
         cls.client = openai.OpenAI(base_url=cls.server.url() + "/v1", api_key=KEY,
                                    max_retries=0)
@@ -76,11 +81,42 @@ class OpenaiClient(unittest.TestCase):
         return self.client.chat.completions.create(**fields)
 
     def test_models(self):
-        self.assertEqual([m.id for m in self.client.models.list()], ["target", "other"])
+        self.assertEqual([m.id for m in self.client.models.list()], ["target", "other", "bert"])
         self.assertEqual(self.client.models.retrieve("other").id, "other")
         # The same file under two names: the same answer.
         self.assertEqual(self.complete().choices[0].text,
                          self.complete(model="other").choices[0].text)
+
+    def test_embeddings(self):
+        texts = ["the cat sat on the mat", "a dog", "it is in it"]
+        # The client asks for base64 and decodes it; both forms are what `ingot embed` prints.
+        packed = self.client.embeddings.create(model="bert", input=texts)
+        plain = self.client.embeddings.create(model="bert", input=texts, encoding_format="float",
+                                              dimensions=32, user="u")
+        printed = subprocess.run([options.bin / "ingot", "embed", self.artifact, *texts],
+                                 capture_output=True, text=True, check=True).stdout
+        for i, line in enumerate(printed.splitlines()):
+            expected = [float(x) for x in line.split()]
+            self.assertEqual([float(f"{x:.9g}") for x in packed.data[i].embedding],
+                             [float(f"{struct.unpack('f', struct.pack('f', x))[0]:.9g}")
+                              for x in expected])
+            self.assertEqual(plain.data[i].embedding, expected)
+            self.assertEqual(plain.data[i].index, i)
+        self.assertEqual(packed.usage.prompt_tokens, 8 + 4 + 6)
+        # Alone as together, and by ids as by text.
+        alone = self.client.embeddings.create(model="bert", input=texts[1])
+        self.assertEqual(alone.data[0].embedding, packed.data[1].embedding)
+        # [CLS] [SEP] is a text too.
+        empty = self.client.embeddings.create(model="bert", input="")
+        self.assertEqual(empty.usage.prompt_tokens, 2)
+        for fields in (dict(model="target", input="a"),
+                       dict(model="bert", input=["a"] * 2049),
+                       dict(model="bert", input="a " * 400),
+                       dict(model="bert", input="a", dimensions=16)):
+            with self.assertRaises(openai.BadRequestError):
+                self.client.embeddings.create(**fields)
+        with self.assertRaises(openai.BadRequestError):
+            self.client.completions.create(model="bert", prompt="a")
 
     def test_completion(self):
         answer = self.complete(temperature=0)

@@ -28,6 +28,8 @@
 // Rolled loops: one place in the code is one line of a trace.
 #define INGOT_UNROLL _Pragma("clang loop unroll(disable)")
 #define INGOT_UNROLL_TWO INGOT_UNROLL
+#define INGOT_NO_UNROLL INGOT_UNROLL
+#define INGOT_UNROLL_COPIES INGOT_UNROLL
 // An emulator call whose return address names the line of the kernel. It must not be
 // copied to two places, nor two of them made one: barriers are told apart by
 // their addresses.

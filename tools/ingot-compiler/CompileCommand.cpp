@@ -20,6 +20,7 @@ struct CompileFlags {
   std::string recipe, saveRecipe, from, dumpAfter;
   bool printPipeline = false;
   bool json = false;
+  bool explainFusion = false;
 };
 
 // One line on a terminal that says where the compiler is; nothing elsewhere.
@@ -147,8 +148,8 @@ int runCompile(CompileFlags &flags) {
   }
   if (request.modelPath.empty())
     return usage(
-        "MODEL is missing: a Hugging Face folder, a GGUF file or an .mlir "
-        "stage");
+        "MODEL is missing: a Hugging Face folder, a GGUF or ONNX file, or an "
+        ".mlir stage");
   if (!flags.from.empty()) {
     Result<Phase> from = parsePhase(flags.from);
     if (!from)
@@ -183,6 +184,11 @@ int runCompile(CompileFlags &flags) {
     std::fprintf(stderr, isColoured && isError ? "\033[31m%s\033[0m\n" : "%s\n",
                  printableLines(text).c_str());
   };
+  if (flags.explainFusion)
+    request.explainFusion = [&](const std::string &text) {
+      progress.clear();
+      std::fprintf(stderr, "%s\n", printable(text).c_str());
+    };
   mlir::MLIRContext context;
   prepareContext(context);
   Result<BuiltModel> built = buildModel(context, flags.build);
@@ -272,7 +278,7 @@ Command addCompileCommand(CLI::App &app) {
   CLI::App *command =
       app.add_subcommand("compile", "Makes an artifact of a model");
   command->add_option("MODEL", request.modelPath,
-                      "Hugging Face folder, GGUF file, or .mlir stage");
+                      "Hugging Face folder, GGUF or ONNX file, or .mlir stage");
   command->add_option("-o,--output", request.outputPath, "Artifact to write");
   addModelOptions(*command, options);
   command->add_option(
@@ -317,6 +323,9 @@ Command addCompileCommand(CLI::App &app) {
   command
       ->add_option("--threads", request.threads, "Threads for code and weights")
       ->check(CLI::Range(1u, 256u));
+  command->add_flag("--explain-fusion", flags->explainFusion,
+                    "Say which parts of an ONNX graph were recognised, which "
+                    "were left alone, and why");
   command->add_flag("--json", flags->json, "Print the summary as JSON");
   command->footer(
       "Phases: import, simplify, compress, fuse, lower. A saved stage goes "

@@ -3,10 +3,13 @@
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/PipelineText.h"
 #include "dialects/lm/LmDialect.h"
+#include "dialects/onnx/OnnxDialect.h"
 #include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/raise/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -17,9 +20,11 @@ int main(int argc, char **argv) {
     return 1;
   }
   mlir::DialectRegistry registry;
-  registry.insert<ingot::lm::LmDialect, ingot::plan::PlanDialect>();
+  registry.insert<ingot::lm::LmDialect, ingot::plan::PlanDialect,
+                  ingot::onnx::OnnxDialect, mlir::func::FuncDialect>();
   ingot::registerIngotLmPasses();
   ingot::registerIngotLowerPasses();
+  ingot::registerIngotRaisePasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();

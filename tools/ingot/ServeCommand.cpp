@@ -129,9 +129,19 @@ Status serve(const ServeFlags &flags) {
     models.push_back(std::move(model));
   }
 
-  if (models.empty() && wanted.speculation != Speculation::None)
-    return Status::invalid("speculation is for models that generate, and all "
-                           "of these are encoders");
+  if (models.empty())
+    for (auto [isGiven, flag] :
+         {std::pair(wanted.speculation != Speculation::None,
+                    "--speculate and --draft"),
+          std::pair(flags.kvMebibytes != 0, "--kv-memory"),
+          std::pair(flags.chunkTokens != 0, "--chunk-tokens"),
+          std::pair(flags.stallFactor != ServeFlags().stallFactor,
+                    "--stall-factor"),
+          std::pair(flags.allowControlTokens, "--allow-control-tokens")})
+      if (isGiven)
+        return Status::invalid(std::string(flag) +
+                               ": for models that generate, and all of these "
+                               "are encoders");
 
   options.http.host = flags.host;
   options.http.port = std::uint16_t(flags.port);

@@ -263,8 +263,9 @@ std::vector<std::string> commonCudaKernels() {
     names.push_back(std::string("gated_") + activation);
     names.push_back(std::string("activate_") + activation);
   }
-  for (const char *encoding : {"f16", "bf16", "i8g32", "i8g128", "i8c", "i4g32",
-                               "i4g32m", "i4g64", "i4g128", "i4c"}) {
+  for (const char *encoding :
+       {"f16", "bf16", "i8g16", "i8g32", "i8g128", "i8c", "i4g16m", "i4g32",
+        "i4g32m", "i4g64", "i4g128", "i4c"}) {
     names.push_back(std::string("embed_") + encoding);
     for (const auto &[tile, value] : kTiles)
       names.push_back(std::string("linear_") + encoding + "_" +

@@ -37,6 +37,7 @@ public:
 private:
   Status bind(ArrayRef<InputBinding> inputs);
   LogicalResult inferBlock(Block &block);
+  void fold(Operation *op);
   void removeUnused(Block &block);
   Status checkStatic();
 
@@ -95,6 +96,41 @@ Status Specializer::bind(ArrayRef<InputBinding> inputs) {
   return Status::ok();
 }
 
+// Integers and booleans that are known become constants, so that shapes are
+// not computed from the tensors that they are shapes of.
+void Specializer::fold(Operation *op) {
+  if (isa<onnx::ConstantOp, onnx::WeightOp, onnx::NoneOp, onnx::IfOp>(op))
+    return;
+  for (Value result : op->getResults()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type || !type.hasStaticShape() ||
+        !isa<IntegerType>(type.getElementType()))
+      continue;
+    auto known = onnx::shapeValue(result);
+    if (!known || !known->isKnown() ||
+        ArrayRef<std::int64_t>(known->dims) != type.getShape())
+      continue;
+    const unsigned width = type.getElementTypeBitWidth();
+    const bool isUnsigned =
+        type.getElementType().isUnsignedInteger() || width == 1;
+    SmallVector<APInt> values;
+    bool fits = true;
+    for (auto element : known->elements) {
+      fits &= isUnsigned ? *element >= 0 &&
+                               (width >= 64 || llvm::isUIntN(width, *element))
+                         : width >= 64 || llvm::isIntN(width, *element);
+      values.push_back(APInt(64, *element).trunc(width));
+    }
+    if (!fits)
+      continue;
+    OpBuilder builder(op);
+    OperationState state(op->getLoc(), onnx::ConstantOp::getOperationName());
+    state.addAttribute("value", DenseElementsAttr::get(type, values));
+    state.addTypes(type);
+    result.replaceAllUsesWith(builder.create(state)->getResult(0));
+  }
+}
+
 LogicalResult Specializer::inferBlock(Block &block) {
   for (auto at = block.begin(); at != block.end();) {
     Operation *op = &*at;
@@ -137,6 +173,7 @@ LogicalResult Specializer::inferBlock(Block &block) {
                                << result.getType() << " by the model";
       result.setType(onnx::meet(type, result.getType()));
     }
+    fold(op);
   }
   return success();
 }

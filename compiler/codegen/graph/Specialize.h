@@ -20,8 +20,8 @@ struct InputBinding {
 };
 
 // A copy of `module` (compiler/frontend/onnx/OnnxImporter) in which inputs have
-// the bound types, bound values are constants, conditions that are known have
-// chosen their branch, every type is static and nothing is unused. An input that
+// the bound types, bound values are constants, integers that follow from shapes
+// and constants are constants, conditions that are known have chosen their branch, every type is static and nothing is unused. An input that
 // is not given must have a default. Fails naming the operator whose result has
 // no static shape.
 Result<mlir::OwningOpRef<mlir::ModuleOp>>

@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t maxBytes = 1 << 20;
+constexpr std::uint64_t maxTokenizerBytes = 64 << 20;
 
 // The object in a file whose keys are all among `known`.
 Result<Json> checkedObject(const std::string &text, const std::string &where,
@@ -84,6 +85,20 @@ Result<Pooling> readPooling(const std::string &text, const std::string &where,
                              (found.empty() ? "none" : found));
 }
 
+// Whether the tokenizer is BERT's that lowers what it is given.
+Result<bool> lowersItself(const ModelFolder &folder) {
+  const std::string name = "tokenizer.json";
+  if (!folder.has(name))
+    return false;
+  INGOT_ASSIGN_OR_RETURN(auto text, folder.readText(name, maxTokenizerBytes));
+  INGOT_ASSIGN_OR_RETURN(auto json,
+                         parseStrictJson(text, folder.path() + "/" + name));
+  auto normalizer = json.is_object() ? json.find("normalizer") : json.end();
+  return normalizer != json.end() && normalizer->is_object() &&
+         normalizer->value("type", Json()) == "BertNormalizer" &&
+         normalizer->value("lowercase", Json()) == true;
+}
+
 Status readLongest(const ModelFolder &folder, ModelSpec &spec) {
   const std::string name = "sentence_bert_config.json";
   if (!folder.has(name))
@@ -93,11 +108,16 @@ Status readLongest(const ModelFolder &folder, ModelSpec &spec) {
   INGOT_ASSIGN_OR_RETURN(
       auto json,
       checkedObject(text, where, {"max_seq_length", "do_lower_case"}));
-  if (json.value("do_lower_case", Json(false)) != false)
-    return Status::unsupported(where + ": \"do_lower_case\" is " +
-                               jsonForMessage(json["do_lower_case"]) +
-                               ", expected false: the tokenizer's own files "
-                               "say what it lowers");
+  // Texts that are lowered first are no others to a tokenizer that lowers.
+  const Json lowers = json.value("do_lower_case", Json(false));
+  if (lowers != false) {
+    INGOT_ASSIGN_OR_RETURN(bool tokenizerLowers, lowersItself(folder));
+    if (lowers != true || !tokenizerLowers)
+      return Status::unsupported(
+          where + ": \"do_lower_case\" is " + jsonForMessage(lowers) +
+          ", expected false, or true beside a tokenizer.json that lowers texts "
+          "itself");
+  }
   const Json longest = json.value("max_seq_length", Json());
   if (longest.is_null())
     return Status::ok();

@@ -3,7 +3,6 @@
 #include "compiler/frontend/onnx/OnnxNormalize.h"
 
 #include "dialects/onnx/ShapeValues.h"
-#include "dialects/onnx/TypeInference.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -195,6 +194,132 @@ Result<Values> fastGelu(OnnxOpMaker &maker, OnnxNode &node) {
   return addBias(maker, node);
 }
 
+// A chain of operators; the first that cannot be made is the reason.
+class Chain {
+public:
+  explicit Chain(OnnxOpMaker &maker) : maker_(maker) {}
+  Value operator()(StringRef op, ValueRange inputs,
+                   ArrayRef<NamedAttribute> attributes = {}) {
+    if (failedAt_.empty()) {
+      FailureOr<Value> value = maker_.value(op, inputs, attributes);
+      if (succeeded(value))
+        return *value;
+      failedAt_ = op.str();
+    }
+    return maker_.none();
+  }
+  Status status() const {
+    return failedAt_.empty() ? Status::ok()
+                             : refused("its " + failedAt_ + " is not possible");
+  }
+
+private:
+  OnnxOpMaker &maker_;
+  std::string failedAt_;
+};
+
+// Rows of tables for words, positions and segments, added, and a norm of them.
+Result<Values> embedNorm(OnnxOpMaker &maker, OnnxNode &node) {
+  if (node.inputs.size() < 7 || !isGiven(node, 0) || !isGiven(node, 2) ||
+      !isGiven(node, 3) || !isGiven(node, 5) || !isGiven(node, 6))
+    return refused("expected ids, tables, gamma and beta");
+  if (isGiven(node, 7))
+    return refused("a mask is not supported");
+  if (!isGiven(node, 8))
+    return refused("position_ids are expected");
+  auto eps = dyn_cast_or_null<FloatAttr>(node.attributes.erase("epsilon"));
+  takeInteger(node, "mask_index_type", 0);
+  if (!node.attributes.empty())
+    return refused("an attribute is not known");
+  Chain chain(maker);
+  Value sum = chain("Add", {chain("Gather", {node.inputs[2], node.inputs[0]}),
+                            chain("Gather", {node.inputs[3], node.inputs[8]})});
+  if (isGiven(node, 1) && isGiven(node, 4))
+    sum =
+        chain("Add", {sum, chain("Gather", {node.inputs[4], node.inputs[1]})});
+  Value norm =
+      chain("LayerNormalization", {sum, node.inputs[5], node.inputs[6]},
+            {maker.builder.getNamedAttr(
+                "epsilon", eps ? eps : maker.builder.getF32FloatAttr(1e-12f))});
+  INGOT_RETURN_IF_ERROR(chain.status());
+  return Values{norm, maker.none(), sum};
+}
+
+// q, k and v from one product, a past and a present in one tensor of two.
+Result<Values> contribAttention(OnnxOpMaker &maker, OnnxNode &node) {
+  const std::int64_t heads = takeInteger(node, "num_heads", 0);
+  const bool causal = takeInteger(node, "unidirectional", 0) != 0;
+  auto scale = dyn_cast_or_null<FloatAttr>(node.attributes.erase("scale"));
+  // What is masked gets no weight; the number that stands for it is not kept.
+  node.attributes.erase("mask_filter_value");
+  if (takeInteger(node, "do_rotary", 0) != 0 ||
+      takeInteger(node, "past_present_share_buffer", 0) != 0 ||
+      takeInteger(node, "rotary_embedding_dim", 0) != 0 ||
+      !node.attributes.empty())
+    return refused("an attribute is not supported");
+  if (heads < 1 || node.inputs.size() < 2 || isGiven(node, 6))
+    return refused("expected num_heads, an input and weights");
+  OpBuilder &builder = maker.builder;
+  Chain chain(maker);
+  Value qkv = chain("MatMul", {node.inputs[0], node.inputs[1]});
+  if (isGiven(node, 2))
+    qkv = chain("Add", {qkv, node.inputs[2]});
+  INGOT_RETURN_IF_ERROR(chain.status());
+  FailureOr<Operation *> parts = maker.make(
+      "Split", {qkv}, {maker.attr("axis", 2), maker.attr("num_outputs", 3)}, 3);
+  if (failed(parts))
+    return refused("its q, k and v are not of one size");
+  Values inputs((*parts)->getResults());
+  auto of = [&](Value both, std::int64_t index) {
+    auto type = RankedTensorType::get({}, builder.getI64Type());
+    Value at = builder.create<onnx::ConstantOp>(
+        maker.location, TypeRange{type}, ValueRange(),
+        builder.getNamedAttr("value", DenseElementsAttr::get(type, index)));
+    return chain("Gather", {both, at});
+  };
+  Value mask = maker.none();
+  if (isGiven(node, 3)) {
+    auto type = dyn_cast<RankedTensorType>(node.inputs[3].getType());
+    if (!type || type.getRank() != 2)
+      return refused("a mask [batch, keys] is supported only");
+    mask =
+        chain("Cast", {node.inputs[3]},
+              {builder.getNamedAttr("to", TypeAttr::get(builder.getI1Type()))});
+    mask = chain("Unsqueeze", {mask, maker.ints({1, 2})});
+  }
+  if (isGiven(node, 5)) {
+    if (isGiven(node, 3))
+      return refused("a mask beside an attention bias is not supported");
+    mask = node.inputs[5];
+  }
+  inputs.push_back(mask);
+  const bool hasPast = isGiven(node, 4);
+  if (hasPast) {
+    inputs.push_back(of(node.inputs[4], 0));
+    inputs.push_back(of(node.inputs[4], 1));
+  }
+  NamedAttrList attributes;
+  attributes.append(maker.attr("is_causal", causal));
+  attributes.append(maker.attr("q_num_heads", heads));
+  attributes.append(maker.attr("kv_num_heads", heads));
+  if (scale && scale.getValueAsDouble() != 0)
+    attributes.append("scale", scale);
+  INGOT_RETURN_IF_ERROR(chain.status());
+  FailureOr<Operation *> attention =
+      maker.make("Attention", inputs, attributes.getAttrs());
+  if (failed(attention))
+    return refused("its shapes are not those of an attention");
+  (*attention)->getResult(3).setType(builder.getNoneType());
+  Value zero = maker.ints({0});
+  Value present =
+      chain("Concat",
+            {chain("Unsqueeze", {(*attention)->getResult(1), zero}),
+             chain("Unsqueeze", {(*attention)->getResult(2), zero})},
+            {maker.attr("axis", 0)});
+  INGOT_RETURN_IF_ERROR(chain.status());
+  return Values{(*attention)->getResult(0), present};
+}
+
 struct Foreign {
   const char *domain, *op, *becomes;
   Rule rule;
@@ -206,6 +331,9 @@ constexpr Foreign kForeign[] = {
     {"com.microsoft", "BiasGelu", "Gelu", biasGelu},
     {"com.microsoft", "FastGelu", "Gelu", fastGelu},
     {"com.microsoft", "QuickGelu", "Swish", quickGelu},
+    {"com.microsoft", "EmbedLayerNormalization", "LayerNormalization",
+     embedNorm},
+    {"com.microsoft", "Attention", "Attention", contribAttention},
 };
 
 const Foreign *findForeign(StringRef domain, StringRef op) {
@@ -231,59 +359,6 @@ Rule findRule(StringRef op) {
 }
 
 } // namespace
-
-FailureOr<Operation *> OnnxOpMaker::make(StringRef name, ValueRange inputs,
-                                         ArrayRef<NamedAttribute> attributes,
-                                         unsigned numOutputs) {
-  const onnx::OperatorInfo *info = onnx::findOperator(name);
-  if (!info)
-    return emitError(location) << "unknown operator " << name;
-  if (!numOutputs)
-    numOutputs = info->numOutputs;
-  OperationState state(location, ("onnx." + name).str());
-  state.addOperands(inputs);
-  while (!info->variadicInputs && state.operands.size() < info->numInputs)
-    state.operands.push_back(none());
-  state.addAttributes(attributes);
-  state.name.populateDefaultAttrs(state.attributes);
-  unsigned results = info->variadicOutputs ? numOutputs : info->numOutputs;
-  state.addTypes(SmallVector<Type>(results, builder.getNoneType()));
-  Operation *op = Operation::create(state);
-  // The operator's own constraints come first: its rule relies on them. Results
-  // of no type are none of its concern.
-  FailureOr<SmallVector<Type>> types = failure();
-  if (succeeded(op->getName().verifyInvariants(op)))
-    types = onnx::inferResultTypes(op);
-  if (mlir::failed(types)) {
-    op->destroy();
-    return failure();
-  }
-  for (auto [result, type] : llvm::zip(op->getResults(), *types))
-    result.setType(type);
-  builder.insert(op);
-  return op;
-}
-
-FailureOr<Value> OnnxOpMaker::value(StringRef name, ValueRange inputs,
-                                    ArrayRef<NamedAttribute> attributes) {
-  FailureOr<Operation *> op = make(name, inputs, attributes);
-  if (mlir::failed(op))
-    return failure();
-  return (*op)->getResult(0);
-}
-
-Value OnnxOpMaker::none() {
-  return builder.create<onnx::NoneOp>(
-      location, TypeRange{builder.getNoneType()}, ValueRange());
-}
-
-Value OnnxOpMaker::ints(ArrayRef<std::int64_t> values) {
-  auto type = RankedTensorType::get({static_cast<std::int64_t>(values.size())},
-                                    builder.getI64Type());
-  return builder.create<onnx::ConstantOp>(
-      location, TypeRange{type}, ValueRange(),
-      builder.getNamedAttr("value", DenseElementsAttr::get(type, values)));
-}
 
 std::string normalName(StringRef domain, StringRef op) {
   if (const Foreign *foreign = findForeign(domain, op))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dialects/onnx/OnnxOps.h"
+#include "dialects/onnx/OpMaker.h"
 #include "runtime/support/Status.h"
 
 #include "mlir/IR/Builders.h"
@@ -22,31 +23,7 @@ struct OnnxNode {
   unsigned numOutputs = 1;
 };
 
-// Makes operators at the builder's place and infers their types.
-class OnnxOpMaker {
-public:
-  OnnxOpMaker(mlir::OpBuilder &builder, mlir::Location location)
-      : builder(builder), location(location) {}
-
-  // The operator `name` with default attributes added, absent inputs filled in
-  // and `numOutputs` results (0: as many as it has). Diagnoses what is wrong.
-  mlir::FailureOr<mlir::Operation *>
-  make(llvm::StringRef name, mlir::ValueRange inputs,
-       llvm::ArrayRef<mlir::NamedAttribute> attributes = {},
-       unsigned numOutputs = 0);
-  // The first result.
-  mlir::FailureOr<mlir::Value>
-  value(llvm::StringRef name, mlir::ValueRange inputs,
-        llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
-  mlir::Value none();
-  mlir::Value ints(llvm::ArrayRef<std::int64_t> values);
-  mlir::NamedAttribute attr(llvm::StringRef name, std::int64_t value) {
-    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
-  }
-
-  mlir::OpBuilder &builder;
-  mlir::Location location;
-};
+using OnnxOpMaker = onnx::OpMaker;
 
 // What a node becomes: results for its outputs. Without results the node, maybe
 // changed, is to be made under the name `node.op` as it stands.

@@ -44,6 +44,7 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
   float totalM[2] = {-infinity(), -infinity()};
   float totalS[2] = {};
   float total[kPieces][2][4] = {};
+  INGOT_NO_UNROLL
   for (int32_t first = begin; first < end; first += kStep) {
     if constexpr (kStages == 1) {
       __syncthreads(); // all have left the step before
@@ -72,12 +73,14 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
     }
     float next[2] = {M[0], M[1]};
     INGOT_UNROLL
-    for (int32_t n = 0; n < kColumns; ++n)
+    for (int32_t n = 0; n < kColumns; ++n) {
       INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i) {
-      score[n][i] = scoreOf(params, score[n][i],
-                            first + n * 8 + lane % 4 * 2 + i % 2, rows[i / 2]);
-      next[i / 2] = fmaxf(next[i / 2], score[n][i]);
+      for (int32_t i = 0; i < 4; ++i) {
+        score[n][i] =
+            scoreOf(params, score[n][i], first + n * 8 + lane % 4 * 2 + i % 2,
+                    rows[i / 2]);
+        next[i / 2] = fmaxf(next[i / 2], score[n][i]);
+      }
     }
     float a[2];
     INGOT_UNROLL
@@ -123,21 +126,20 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
         const MergeFactors by =
             mergeSegment(totalM[i], totalS[i], M[i], sums[2 * i]);
         INGOT_UNROLL
-        for (int32_t piece = 0; piece < kPieces; ++piece)
+        for (int32_t piece = 0; piece < kPieces; ++piece) {
           INGOT_UNROLL
-        for (int32_t j = 0; j < 4; ++j) {
-          float &to = total[piece][j / 2][2 * i + j % 2];
-          float &from = out[piece][j / 2][2 * i + j % 2];
-          to = __builtin_fmaf(to, by.old, from * by.added);
-          from = 0.0f;
+          for (int32_t j = 0; j < 4; ++j) {
+            float &to = total[piece][j / 2][2 * i + j % 2];
+            float &from = out[piece][j / 2][2 * i + j % 2];
+            to = __builtin_fmaf(to, by.old, from * by.added);
+            from = 0.0f;
+          }
         }
         M[i] = -infinity();
       }
       sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
     }
   }
-  waitCopies<0>();
-
   INGOT_UNROLL
   for (int32_t i = 0; i < 2; ++i) {
     if (!rows[i].exists)
@@ -149,13 +151,14 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
          rows[i].head) *
             kHeadDim;
     INGOT_UNROLL
-    for (int32_t piece = 0; piece < kPieces; ++piece)
+    for (int32_t piece = 0; piece < kPieces; ++piece) {
       INGOT_UNROLL
-    for (int32_t j = 0; j < 4; ++j) {
-      const int32_t d =
-          (firstPiece + piece) * 16 + j / 2 * 8 + lane % 4 * 2 + j % 2;
-      if (d < kHeadDim)
-        output[d] = total[piece][j / 2][2 * i + j % 2] * inverse;
+      for (int32_t j = 0; j < 4; ++j) {
+        const int32_t d =
+            (firstPiece + piece) * 16 + j / 2 * 8 + lane % 4 * 2 + j % 2;
+        if (d < kHeadDim)
+          output[d] = total[piece][j / 2][2 * i + j % 2] * inverse;
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ using namespace ingot::device;
 
 INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionMergeParams, abi::kRowThreads) {
   SharedMemory memory;
-  float *scratch = memory.take<float>(kRowWarps);
+  float *scratch = takeRowScratch(memory);
   float *inverse = memory.take<float>((uint32_t)params.heads); // of the sums
   const int32_t row = (int32_t)blockIdx.x;
   const abi::TokenSlots slots = params.tokenSlots[row];

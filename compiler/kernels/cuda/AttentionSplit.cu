@@ -56,6 +56,7 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
   float M[2] = {-infinity(), -infinity()};
   float sums[4] = {};
   float out[kPieces][2][4] = {};
+  INGOT_NO_UNROLL
   for (int32_t first = begin; first < end; first += kStep) {
     if constexpr (kStages == 1) {
       __syncthreads(); // all have left the step before
@@ -87,13 +88,14 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
     }
     float m[2] = {-infinity(), -infinity()};
     INGOT_UNROLL
-    for (int32_t n = 0; n < kScoreColumns; ++n)
+    for (int32_t n = 0; n < kScoreColumns; ++n) {
       INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i) {
-      score[n][i] = scoreOf(params, score[n][i],
-                            first + firstToken + n * 8 + lane % 4 * 2 + i % 2,
-                            rows[i / 2]);
-      m[i / 2] = fmaxf(m[i / 2], score[n][i]);
+      for (int32_t i = 0; i < 4; ++i) {
+        score[n][i] = scoreOf(params, score[n][i],
+                              first + firstToken + n * 8 + lane % 4 * 2 + i % 2,
+                              rows[i / 2]);
+        m[i / 2] = fmaxf(m[i / 2], score[n][i]);
+      }
     }
     INGOT_UNROLL
     for (int32_t i = 0; i < 2; ++i) {
@@ -114,13 +116,14 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
       M[i] = next;
     }
     INGOT_UNROLL
-    for (int32_t n = 0; n < kScoreColumns; ++n)
+    for (int32_t n = 0; n < kScoreColumns; ++n) {
       INGOT_UNROLL
-    for (int32_t i = 0; i < 2; ++i)
-      *(uint32_t *)(probs + (lane / 4 + i * 8) * kProbStride + firstToken +
-                    n * 8 + lane % 4 * 2) =
-          packHalves(expUnder(score[n][2 * i], M[i]),
-                     expUnder(score[n][2 * i + 1], M[i]));
+      for (int32_t i = 0; i < 2; ++i)
+        *(uint32_t *)(probs + (lane / 4 + i * 8) * kProbStride + firstToken +
+                      n * 8 + lane % 4 * 2) =
+            packHalves(expUnder(score[n][2 * i], M[i]),
+                       expUnder(score[n][2 * i + 1], M[i]));
+    }
     __syncthreads();
 
     INGOT_UNROLL
@@ -148,8 +151,6 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
         }
     }
   }
-  waitCopies<0>();
-
   INGOT_UNROLL
   for (int32_t i = 0; i < 2; ++i) {
     if (!rows[i].exists)
@@ -164,14 +165,15 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
       params.partialStats[at * 2 + 1] = sums[2 * i];
     }
     INGOT_UNROLL
-    for (int32_t piece = 0; piece < kPieces; ++piece)
+    for (int32_t piece = 0; piece < kPieces; ++piece) {
       INGOT_UNROLL
-    for (int32_t j = 0; j < 4; ++j) {
-      const int32_t d =
-          (piece * kWarps + warp) * 16 + j / 2 * 8 + lane % 4 * 2 + j % 2;
-      if (d < kHeadDim)
-        params.partialValues[at * kHeadDim + d] =
-            out[piece][j / 2][2 * i + j % 2];
+      for (int32_t j = 0; j < 4; ++j) {
+        const int32_t d =
+            (piece * kWarps + warp) * 16 + j / 2 * 8 + lane % 4 * 2 + j % 2;
+        if (d < kHeadDim)
+          params.partialValues[at * kHeadDim + d] =
+              out[piece][j / 2][2 * i + j % 2];
+      }
     }
   }
 }

@@ -27,14 +27,17 @@ typedef unsigned long long uint64_t;
 #define __builtin_inff() __int_as_float(0x7f800000)
 #define __builtin_memcpy(to, from, bytes) memcpy(to, from, bytes)
 
-// A kernel: one struct by value (runtime/plan/CudaAbi.h).
+// A kernel: one struct by value (runtime/plan/CudaAbi.h). One block on an SM is
+// promised: without that, ptxas may spill to fit more than dynamic shared memory lets in.
 #define INGOT_KERNEL(NAME, PARAMS, THREADS)                                    \
-  extern "C" __global__ void __launch_bounds__(THREADS)                        \
+  extern "C" __global__ void __launch_bounds__(THREADS, 1)                     \
       NAME(const __grid_constant__ PARAMS params)
 #define INGOT_DEVICE static __device__ __forceinline__
 #define INGOT_DEVICE_MEMBER __device__ __forceinline__
 #define INGOT_UNROLL _Pragma("unroll")
 #define INGOT_UNROLL_TWO _Pragma("unroll 2")
+#define INGOT_NO_UNROLL _Pragma("unroll 1")
+#define INGOT_UNROLL_COPIES _Pragma("unroll kCopiesAtOnce")
 
 namespace ingot::device {
 

@@ -7,7 +7,7 @@ using namespace ingot::device;
 
 INGOT_KERNEL(INGOT_NAME, abi::GatedParams, abi::kRowThreads) {
   SharedMemory memory;
-  float *scratch = memory.take<float>(kRowWarps);
+  float *scratch = takeRowScratch(memory);
   const int32_t width = params.width;
   const int32_t row = (int32_t)blockIdx.x;
   const float *gate = params.gateUp + (int64_t)row * 2 * width;

@@ -7,18 +7,18 @@ using namespace ingot::device;
 
 INGOT_KERNEL(INGOT_NAME, abi::LayerNormParams, abi::kRowThreads) {
   SharedMemory memory;
-  float *scratch = memory.take<float>(kRowWarps);
+  float *scratch = takeRowScratch(memory);
   const int32_t width = params.width;
   const int32_t row = (int32_t)blockIdx.x;
   const float *x = params.input + (int64_t)row * width;
   float sum = 0.0f;
   for (int32_t k = (int32_t)threadIdx.x; k < width; k += abi::kRowThreads)
     sum = sum + x[k];
-  const float mean = blockSum(sum, scratch) / (float)width;
+  const float mean = blockSum<0>(sum, scratch) / (float)width;
   float squares = 0.0f;
   for (int32_t k = (int32_t)threadIdx.x; k < width; k += abi::kRowThreads)
     squares = __builtin_fmaf(x[k] - mean, x[k] - mean, squares);
-  const float variance = blockSum(squares, scratch) / (float)width;
+  const float variance = blockSum<1>(squares, scratch) / (float)width;
   const float r = 1.0f / sqrtf(variance + params.eps);
   const float *weight = params.weight;
   const float *bias = params.bias;

@@ -20,7 +20,7 @@ namespace ingot::device {
 constexpr abi::LinearTile kTile = abi::LinearTile::INGOT_TILE;
 constexpr int32_t kStages = abi::linearStages(kCode, kGroup, kMinimum, kTile);
 constexpr int32_t kTileTokens = abi::linearTokens(kTile);
-constexpr int32_t kBlockTiles = abi::linearRows(kTile) / abi::kMmaRows;
+constexpr int32_t kBlockTiles = abi::linearRows(kTile, kGroup) / abi::kMmaRows;
 constexpr int32_t kUnitGroups = abi::linearUnitGroups(kGroup);
 constexpr int32_t kStageUnits = abi::linearStageUnits(kTile);
 // Units that make one group, where a group is more than one.
@@ -82,6 +82,9 @@ INGOT_DEVICE LinearBlock blockOfLinear(const abi::LinearParams &params) {
           (int32_t)(abi::cudaPaddedK(params.k) / abi::kCudaUnit)};
 }
 
+// Copies are in few registers where sums need them all.
+constexpr int32_t kCopiesAtOnce = kTile == abi::LinearTile::P64 ? 1 : 8;
+
 // Begins the copies of unit `unit` to place `slot` of a stage, by the `count`
 // threads of which this is number `thread`. A unit, tile or token that does not exist
 // becomes zeros.
@@ -90,7 +93,7 @@ INGOT_DEVICE void copyUnit(const abi::LinearParams &params,
                            int32_t stage, int32_t slot, int32_t unit,
                            int32_t thread, int32_t count) {
   const bool exists = unit < block.units;
-  INGOT_UNROLL
+  INGOT_UNROLL_COPIES
   for (int32_t i = thread; i < kBlockTiles * kUnitBytes / 16; i += count) {
     const int32_t tile = i / (kUnitBytes / 16);
     const int32_t at = i % (kUnitBytes / 16) * 16;
@@ -125,7 +128,7 @@ INGOT_DEVICE void copyUnit(const abi::LinearParams &params,
                     isThere ? 16 : 0);
     }
   }
-  INGOT_UNROLL
+  INGOT_UNROLL_COPIES
   for (int32_t i = thread; i < kTileTokens * 8; i += count) {
     const int32_t token = block.firstToken + i / 8;
     const bool isThere = exists && token < params.numTokens;
@@ -138,108 +141,127 @@ INGOT_DEVICE void copyUnit(const abi::LinearParams &params,
   }
 }
 
-// Sums of `tiles` x `columns` blocks of 16 rows x 8 tokens.
-template <int32_t tiles, int32_t columns> struct Sums {
-  float c[tiles][columns][4];
-  INGOT_DEVICE_MEMBER void clear() {
-    INGOT_UNROLL
-    for (int32_t r = 0; r < tiles; ++r)
-      INGOT_UNROLL
-    for (int32_t n = 0; n < columns; ++n)
-      INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i)
-      c[r][n][i] = 0.0f;
-  }
+// A unit of the weights of `tiles` tiles as a warp multiplies with it.
+template <int32_t tiles> struct UnitWeights {
+  uint32_t a[tiles][kSteps][4]; // A operands
+  // Of the lane's two rows, for each group that the unit touches.
+  float scale[tiles][kUnitGroups ? kUnitGroups : 1][2];
+  float least[tiles][kUnitGroups ? kUnitGroups : 1][2];
 };
 
-// u = part * scale, or fma(part, scale, u), and the minima: for one group whose
-// factors begin at `factor` (of the first of the tiles).
-template <bool first, int32_t tiles, int32_t columns>
-INGOT_DEVICE void scaleParts(Sums<tiles, columns> &u,
-                             const Sums<tiles, columns> &part,
-                             const float (&rowSums)[columns][4],
-                             const Stages &stages, int32_t factor) {
+template <int32_t tiles>
+INGOT_DEVICE void loadUnit(UnitWeights<tiles> &unit, const Stages &stages,
+                           int32_t stage, int32_t slot, int32_t firstTile) {
   INGOT_UNROLL
   for (int32_t r = 0; r < tiles; ++r) {
-    const int32_t at = factor + r * kUnitGroups * abi::kMmaRows + laneOf() / 4;
-    const float scale[2] = {fromHalf(stages.scales[at]),
-                            fromHalf(stages.scales[at + 8])};
-    float least[2] = {0.0f, 0.0f};
-    if constexpr (kMinimum) {
-      least[0] = fromHalf(stages.mins[at]);
-      least[1] = fromHalf(stages.mins[at + 8]);
-    }
+    const uint8_t *codes =
+        stages.codesOf(stage, slot, firstTile + r) + laneOf() * 16;
     INGOT_UNROLL
-    for (int32_t n = 0; n < columns; ++n)
+    for (int32_t load = 0; load < kSteps / kStepsOfLoad; ++load) {
+      const uint4 words = loadWords4(codes + load * 512);
       INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i) {
-      float &to = u.c[r][n][i];
-      to = first ? part.c[r][n][i] * scale[i / 2]
-                 : __builtin_fmaf(part.c[r][n][i], scale[i / 2], to);
-      if constexpr (kMinimum)
-        to = __builtin_fmaf(rowSums[n][i % 2], least[i / 2], to);
+      for (int32_t step = 0; step < kStepsOfLoad; ++step)
+        weightFragment(unit.a[r][load * kStepsOfLoad + step], words, step);
+    }
+    if constexpr (kUnitGroups > 0) {
+      const int32_t factor =
+          stages.factorOffset(stage, slot, firstTile + r) + laneOf() / 4;
+      INGOT_UNROLL
+      for (int32_t i = 0; i < 2 * kUnitGroups; ++i) {
+        const int32_t at = factor + i / 2 * abi::kMmaRows + i % 2 * 8;
+        unit.scale[r][i / 2][i % 2] = fromHalf(stages.scales[at]);
+        if constexpr (kMinimum)
+          unit.least[r][i / 2][i % 2] = fromHalf(stages.mins[at]);
+      }
     }
   }
 }
 
-// One unit of K: adds to `part` where a group is a unit or more, else makes `u` of
-// the groups of the unit. Tiles [firstTile, +tiles) and tokens
-// [8 * firstColumn, +8 * columns) of the stage.
-template <int32_t tiles, int32_t columns>
-INGOT_DEVICE void
-multiplyUnit(Sums<tiles, columns> &u, Sums<tiles, columns> &part,
-             float (&rowSums)[columns][4], const Stages &stages, int32_t stage,
-             int32_t slot, int32_t firstTile, int32_t firstColumn) {
+// Sums of `tiles` blocks of 16 rows x 8 tokens, and of the tokens themselves: only
+// encodings with minima have the last.
+template <int32_t tiles> struct ColumnSums {
+  float c[tiles][4];
+  float tokens[4];
+  INGOT_DEVICE_MEMBER void clear() {
+    INGOT_UNROLL
+    for (int32_t i = 0; i < 4 * tiles; ++i)
+      c[i / 4][i % 4] = 0.0f;
+    INGOT_UNROLL
+    for (int32_t i = 0; i < 4; ++i)
+      tokens[i] = 0.0f;
+  }
+};
+
+// u = part * scale, or fma(part, scale, u); then the minima: for group `group` of the
+// unit.
+template <bool first, int32_t tiles>
+INGOT_DEVICE void scalePart(float (&u)[tiles][4], const ColumnSums<tiles> &part,
+                            const UnitWeights<tiles> &unit, int32_t group) {
+  INGOT_UNROLL
+  for (int32_t r = 0; r < tiles; ++r) {
+    INGOT_UNROLL
+    for (int32_t i = 0; i < 4; ++i) {
+      const float scale = unit.scale[r][group][i / 2];
+      u[r][i] = first ? part.c[r][i] * scale
+                      : __builtin_fmaf(part.c[r][i], scale, u[r][i]);
+      if constexpr (kMinimum)
+        u[r][i] = __builtin_fmaf(part.tokens[i % 2],
+                                 unit.least[r][group][i / 2], u[r][i]);
+    }
+  }
+}
+
+// A unit of K times eight tokens, column `column` of the stage. Adds to `part` where a
+// group is a unit or more (finishColumn ends it), else makes `u` of the unit's groups.
+template <int32_t tiles>
+INGOT_DEVICE void multiplyColumn(float (&u)[tiles][4], ColumnSums<tiles> &part,
+                                 const UnitWeights<tiles> &unit,
+                                 const Stages &stages, int32_t stage,
+                                 int32_t slot, int32_t column) {
   constexpr bool isSmall = kGroup > 0 && kGroup < abi::kCudaUnit;
   const int32_t lane = laneOf();
-  uint4 words[tiles];
-  uint32_t b[columns][4];
+  const uint16_t *rows =
+      stages.rowOf(stage, slot, column * 8 + lane % 8) + lane / 8 * 8;
+  uint32_t b[4];
   INGOT_UNROLL
   for (int32_t step = 0; step < kSteps; ++step) {
-    if (step % kStepsOfLoad == 0)
-      INGOT_UNROLL
-    for (int32_t r = 0; r < tiles; ++r)
-      words[r] = loadWords4(stages.codesOf(stage, slot, firstTile + r) +
-                            (step / kStepsOfLoad * 32 + lane) * 16);
     if (step % 2 == 0)
-      INGOT_UNROLL
-    for (int32_t n = 0; n < columns; ++n)
-      loadMatrices4(
-          b[n], stages.rowOf(stage, slot, (firstColumn + n) * 8 + lane % 8) +
-                    step * 16 + lane / 8 * 8);
+      loadMatrices4(b, rows + step * 16);
     if (isSmall && step % kGroupSteps == 0) {
-      part.clear();
+      // Keeps ptxas from beginning more groups than it has registers for.
       if constexpr (kMinimum)
-        INGOT_UNROLL
-      for (int32_t n = 0; n < columns; ++n)
-        INGOT_UNROLL
-      for (int32_t i = 0; i < 4; ++i)
-        rowSums[n][i] = 0.0f;
+        __syncwarp();
+      part.clear();
     }
     INGOT_UNROLL
-    for (int32_t r = 0; r < tiles; ++r) {
-      uint32_t a[4];
-      weightFragment(a, words[r], step % kStepsOfLoad);
-      INGOT_UNROLL
-      for (int32_t n = 0; n < columns; ++n)
-        mmaF16(part.c[r][n], a, b[n][step % 2 * 2], b[n][step % 2 * 2 + 1]);
-    }
+    for (int32_t r = 0; r < tiles; ++r)
+      mmaF16(part.c[r], unit.a[r][step], b[step % 2 * 2], b[step % 2 * 2 + 1]);
     if constexpr (kMinimum) {
       constexpr uint32_t ones = 0x3c003c00u;
       const uint32_t a[4] = {ones, ones, ones, ones};
-      INGOT_UNROLL
-      for (int32_t n = 0; n < columns; ++n)
-        mmaF16(rowSums[n], a, b[n][step % 2 * 2], b[n][step % 2 * 2 + 1]);
+      mmaF16(part.tokens, a, b[step % 2 * 2], b[step % 2 * 2 + 1]);
     }
-    if constexpr (isSmall)
-      if (step % kGroupSteps == kGroupSteps - 1) {
-        const int32_t factor = stages.factorOffset(stage, slot, firstTile) +
-                               step / kGroupSteps * abi::kMmaRows;
-        if (step < kGroupSteps)
-          scaleParts<true>(u, part, rowSums, stages, factor);
-        else
-          scaleParts<false>(u, part, rowSums, stages, factor);
-      }
+    if (isSmall && step % kGroupSteps == kGroupSteps - 1) {
+      if (step < kGroupSteps)
+        scalePart<true>(u, part, unit, step / kGroupSteps);
+      else
+        scalePart<false>(u, part, unit, step / kGroupSteps);
+    }
+  }
+}
+
+// u of a group that is a unit or more, and `part` for the next one.
+template <int32_t tiles>
+INGOT_DEVICE void finishColumn(float (&u)[tiles][4], ColumnSums<tiles> &part,
+                               const UnitWeights<tiles> &unit) {
+  if constexpr (kGroup >= abi::kCudaUnit) {
+    scalePart<true>(u, part, unit, 0);
+    part.clear();
+  } else if constexpr (kGroup == 0) {
+    INGOT_UNROLL
+    for (int32_t i = 0; i < 4 * tiles; ++i)
+      u[i / 4][i % 4] = part.c[i / 4][i % 4];
+    part.clear();
   }
 }
 

@@ -35,37 +35,35 @@ INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
     issue(stage);
 
   float total[kOwned][4] = {};
-  Sums<kBlockTiles, kColumns> part, u;
-  float rowSums[kColumns][4] = {};
-  part.clear();
+  ColumnSums<kBlockTiles> part[kColumns];
+  INGOT_UNROLL
+  for (int32_t n = 0; n < kColumns; ++n)
+    part[n].clear();
+  INGOT_NO_UNROLL
   for (int32_t stage = 0; stage < numStages; ++stage) {
     waitCopies<kStages - 2>();
     __syncwarp(); // the copies of all lanes; and all have left the stage before
     issue(stage + kStages - 1);
-    multiplyUnit(u, part, rowSums, stages, stage % kStages, warp, 0, 0);
+    UnitWeights<kBlockTiles> weights;
+    loadUnit(weights, stages, stage % kStages, warp, 0);
+    float u[kColumns][kBlockTiles][4];
+    INGOT_UNROLL
+    for (int32_t n = 0; n < kColumns; ++n)
+      multiplyColumn(u[n], part[n], weights, stages, stage % kStages, warp, n);
     if (stage % kGroupUnits != kGroupUnits - 1)
       continue;
 
-    if constexpr (kGroup >= abi::kCudaUnit)
-      scaleParts<true>(u, part, rowSums, stages,
-                       stages.factorOffset(stage % kStages, warp, 0));
-    else if constexpr (kGroup == 0)
-      u = part;
     __syncthreads(); // the owners have read the round before
     INGOT_UNROLL
-    for (int32_t r = 0; r < kBlockTiles; ++r)
+    for (int32_t n = 0; n < kColumns; ++n) {
+      finishColumn(u[n], part[n], weights);
       INGOT_UNROLL
-    for (int32_t n = 0; n < kColumns; ++n)
-      storeWords4(exchange + ((warp * kBlockTiles + r) * kColumns + n) * 128 +
-                      lane * 4,
-                  {bitsOf(u.c[r][n][0]), bitsOf(u.c[r][n][1]),
-                   bitsOf(u.c[r][n][2]), bitsOf(u.c[r][n][3])});
-    part.clear();
-    INGOT_UNROLL
-    for (int32_t n = 0; n < kColumns; ++n)
-      INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i)
-      rowSums[n][i] = 0.0f;
+      for (int32_t r = 0; r < kBlockTiles; ++r)
+        storeWords4(exchange + ((warp * kBlockTiles + r) * kColumns + n) * 128 +
+                        lane * 4,
+                    {bitsOf(u[n][r][0]), bitsOf(u[n][r][1]), bitsOf(u[n][r][2]),
+                     bitsOf(u[n][r][3])});
+    }
     __syncthreads();
     const int32_t firstChunk = stage / kGroupUnits * abi::kLinearWarps;
     INGOT_UNROLL
@@ -83,7 +81,6 @@ INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
           }
     }
   }
-  waitCopies<0>();
   INGOT_UNROLL
   for (int32_t i = 0; i < kOwned; ++i) {
     const int32_t vector = (int32_t)threadIdx.x + i * kThreads;

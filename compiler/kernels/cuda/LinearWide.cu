@@ -12,10 +12,6 @@ constexpr int32_t kWarpColumns = kIsPrompt ? 1 : 2; // warps beside one another
 constexpr int32_t kTiles =
     kBlockTiles / (abi::kLinearWarps / kWarpColumns); // of a warp
 constexpr int32_t kColumns = kTileTokens / 8 / kWarpColumns;
-// Groups below a unit need sums of their own: there a tile of rows goes alone.
-constexpr int32_t kTogether =
-    kGroup > 0 && kGroup < abi::kCudaUnit ? 1 : kTiles;
-
 INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
   SharedMemory memory;
   const Stages stages = takeStages(memory);
@@ -32,48 +28,39 @@ INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
   for (int32_t unit = 0; unit < kStages - 1; ++unit)
     issue(unit);
 
-  Sums<kTiles, kColumns> total;
-  Sums<kTogether, kColumns> part, u;
-  float rowSums[kColumns][4] = {};
-  total.clear();
-  part.clear();
+  float total[kColumns][kTiles][4] = {};
+  ColumnSums<kTiles> part[kColumns];
+  INGOT_UNROLL
+  for (int32_t n = 0; n < kColumns; ++n)
+    part[n].clear();
+  INGOT_NO_UNROLL
   for (int32_t unit = 0; unit < block.units; ++unit) {
     waitCopies<kStages - 2>();
     __syncthreads(); // the copies of all; and all have left the stage before
     issue(unit + kStages - 1);
-    const int32_t stage = unit % kStages;
+    UnitWeights<kTiles> weights;
+    loadUnit(weights, stages, unit % kStages, 0, firstTile);
+    const bool isLast =
+        unit % kGroupUnits == kGroupUnits - 1 || unit == block.units - 1;
     INGOT_UNROLL
-    for (int32_t r = 0; r < kTiles; r += kTogether) {
-      multiplyUnit(u, part, rowSums, stages, stage, 0, firstTile + r,
-                   firstColumn);
-      if (unit % kGroupUnits != kGroupUnits - 1 && unit != block.units - 1)
+    for (int32_t n = 0; n < kColumns; ++n) {
+      float u[kTiles][4];
+      multiplyColumn(u, part[n], weights, stages, unit % kStages, 0,
+                     firstColumn + n);
+      if (!isLast)
         continue;
-      if constexpr (kGroup >= abi::kCudaUnit)
-        scaleParts<true>(u, part, rowSums, stages,
-                         stages.factorOffset(stage, 0, firstTile + r));
-      else if constexpr (kGroup == 0)
-        u = part;
+      finishColumn(u, part[n], weights);
       INGOT_UNROLL
-      for (int32_t t = 0; t < kTogether; ++t)
-        INGOT_UNROLL
-      for (int32_t n = 0; n < kColumns; ++n)
-        INGOT_UNROLL
-      for (int32_t i = 0; i < 4; ++i)
-        total.c[r + t][n][i] = total.c[r + t][n][i] + u.c[t][n][i];
-      part.clear();
-      INGOT_UNROLL
-      for (int32_t n = 0; n < kColumns; ++n)
-        INGOT_UNROLL
-      for (int32_t i = 0; i < 4; ++i)
-        rowSums[n][i] = 0.0f;
+      for (int32_t i = 0; i < 4 * kTiles; ++i)
+        total[n][i / 4][i % 4] = total[n][i / 4][i % 4] + u[i / 4][i % 4];
     }
   }
-  waitCopies<0>();
   INGOT_UNROLL
-  for (int32_t r = 0; r < kTiles; ++r)
+  for (int32_t r = 0; r < kTiles; ++r) {
     INGOT_UNROLL
-  for (int32_t n = 0; n < kColumns; ++n)
-    storeBlock(params, block.firstTile + firstTile + r,
-               block.firstToken + (firstColumn + n) * 8, laneOf(),
-               total.c[r][n]);
+    for (int32_t n = 0; n < kColumns; ++n)
+      storeBlock(params, block.firstTile + firstTile + r,
+                 block.firstToken + (firstColumn + n) * 8, laneOf(),
+                 total[n][r]);
+  }
 }

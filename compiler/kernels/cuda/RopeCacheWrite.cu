@@ -60,17 +60,18 @@ INGOT_DEVICE void storeHead(uint8_t *head, int32_t token, const float *x) {
 }
 
 // The inverse root mean square of all heads together.
+template <int32_t number>
 INGOT_DEVICE float inverseOfRow(const float *x, int32_t width, float eps,
                                 float *scratch) {
   float squares = 0.0f;
   for (int32_t k = (int32_t)threadIdx.x; k < width; k += abi::kRowThreads)
     squares = __builtin_fmaf(x[k], x[k], squares);
-  return 1.0f / sqrtf(blockSum(squares, scratch) / (float)width + eps);
+  return 1.0f / sqrtf(blockSum<number>(squares, scratch) / (float)width + eps);
 }
 
 INGOT_KERNEL(INGOT_NAME, abi::RopeCacheWriteParams, abi::kRowThreads) {
   SharedMemory memory;
-  float *scratch = memory.take<float>(kRowWarps);
+  float *scratch = takeRowScratch(memory);
   float *made = memory.take<float>(kRowWarps * kHeadDim) + warpOf() * kHeadDim;
   const int32_t row = (int32_t)blockIdx.x;
   const int32_t lane = laneOf();
@@ -84,10 +85,11 @@ INGOT_KERNEL(INGOT_NAME, abi::RopeCacheWriteParams, abi::kRowThreads) {
   const float *sines = cosines + half;
   float inverseOfQ = 0.0f, inverseOfK = 0.0f;
   if (params.normRows && params.qNorm)
-    inverseOfQ = inverseOfRow(qkv, heads * kHeadDim, params.normEps, scratch);
+    inverseOfQ =
+        inverseOfRow<0>(qkv, heads * kHeadDim, params.normEps, scratch);
   if (params.normRows && params.kNorm)
-    inverseOfK = inverseOfRow(qkv + heads * kHeadDim, kvHeads * kHeadDim,
-                              params.normEps, scratch);
+    inverseOfK = inverseOfRow<1>(qkv + heads * kHeadDim, kvHeads * kHeadDim,
+                                 params.normEps, scratch);
 
   const int32_t sequence = params.tokenSequence[row];
   int32_t position = 0;

@@ -11,11 +11,17 @@ namespace ingot::device {
 constexpr int32_t kRowWarps = abi::kRowThreads / 32;
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// Warps in ascending order; every thread gets the result. `scratch` has kRowWarps
-// elements.
+// Reductions of a kernel have a piece of scratch each, by their numbers, so that one
+// barrier is enough for each.
+INGOT_DEVICE float *takeRowScratch(SharedMemory &memory) {
+  return memory.take<float>(abi::kRowReductions * kRowWarps);
+}
+
+// Warps in ascending order; every thread gets the result.
+template <int32_t number>
 INGOT_DEVICE float blockSum(float value, float *scratch) {
+  scratch += number * kRowWarps;
   value = warpSum(value);
-  __syncthreads(); // what others still read of it
   if (laneOf() == 0)
     scratch[warpOf()] = value;
   __syncthreads();
@@ -25,9 +31,10 @@ INGOT_DEVICE float blockSum(float value, float *scratch) {
   return total;
 }
 
+template <int32_t number>
 INGOT_DEVICE uint32_t blockMax(uint32_t value, float *scratch) {
+  scratch += number * kRowWarps;
   value = __reduce_max_sync(kAllLanes, value);
-  __syncthreads();
   if (laneOf() == 0)
     scratch[warpOf()] = floatOf(value);
   __syncthreads();
@@ -54,7 +61,8 @@ INGOT_DEVICE HalfScale halfScale(uint32_t largest) {
 }
 
 // Writes valueAt(k), k in [0, width), as row `row`: to `output` unless it is null, and
-// to half rows unless they are. valueAt may read what `output` holds at k only.
+// to half rows unless they are. valueAt may read what `output` holds at k only. Takes the last
+// piece of scratch.
 template <typename Value>
 INGOT_DEVICE void writeRow(Value valueAt, int32_t row, int32_t width,
                            float *output, const abi::QuantizedRows &halves,
@@ -70,7 +78,7 @@ INGOT_DEVICE void writeRow(Value valueAt, int32_t row, int32_t width,
   }
   if (!halves.data)
     return;
-  largest = blockMax(largest, scratch);
+  largest = blockMax<abi::kRowReductions - 1>(largest, scratch);
   const HalfScale by = halfScale(largest);
   const bool isFinite = largest < kInfinityBits;
   uint8_t *to = halves.data + (int64_t)row * halves.rowBytes;

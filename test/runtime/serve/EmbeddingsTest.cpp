@@ -261,6 +261,41 @@ TEST(EmbeddingLoopTest, jobsShareSteps) {
   EXPECT_THAT(registry.text(), HasSubstr("finished_reason=\"abort\"} 1"));
 }
 
+// A text without a vector ends its own request; those of the same step go on.
+TEST(EmbeddingLoopTest, aFailedTextEndsItsJobAlone) {
+  auto state = std::make_shared<FakeEncoderState>();
+  serve::MetricRegistry registry;
+  serve::ModelMetrics metrics(registry, "encoder");
+  std::map<std::string, std::string> ends;
+  std::atomic<int> done{0};
+  {
+    serve::EmbeddingLoop loop(std::make_unique<FakeEncoder>("encoder", state),
+                              metrics,
+                              [](std::function<void()> work) { work(); });
+    auto submit = [&](const std::string &name,
+                      std::vector<std::vector<std::int32_t>> texts) {
+      serve::EmbeddingJob job;
+      job.texts = std::move(texts);
+      job.onDone = [&, name](Result<std::vector<Embedding>> result) {
+        ends[name] = result ? std::to_string(result->size()) + " vectors"
+                            : result.status().message();
+        ++done;
+      };
+      loop.submit(std::move(job));
+    };
+    state->isHeld = true;
+    submit("first", {{1}});
+    ASSERT_TRUE(eventually([&] { return state->entered == 1; }));
+    submit("bad", {{251}, {1}, {1}, {1}, {1}, {1}, {1}});
+    submit("good", {{2}, {3}, {4}, {5}});
+    state->isHeld = false;
+    ASSERT_TRUE(eventually([&] { return done == 3; }));
+  }
+  EXPECT_EQ(ends["bad"], "the fake encoder has no vector");
+  EXPECT_EQ(ends["good"], "4 vectors");
+  EXPECT_THAT(registry.text(), HasSubstr("finished_reason=\"error\"} 1"));
+}
+
 TEST(EmbeddingsTest, aFailedStepFailsItsRequestsAlone) {
   Both both;
   both.encoder->failsNext = true;

@@ -44,8 +44,9 @@ public:
   const Tokenizer &tokenizer() const override { return tokenizer_; }
   std::int32_t dimensions() const override { return 3; }
 
-  Result<std::size_t> step(std::span<const std::vector<std::int32_t>> texts,
-                           std::vector<Embedding> &embeddings) override {
+  Result<std::size_t>
+  step(std::span<const std::vector<std::int32_t>> texts,
+       std::vector<Result<Embedding>> &embeddings) override {
     ++state_->entered;
     while (state_->isHeld)
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -55,7 +56,11 @@ public:
     // Never all that it could: the rest must come back.
     std::size_t taken = std::min<std::size_t>(texts.size(), 3);
     for (std::size_t i = 0; i < taken; ++i)
-      embeddings.push_back(embeddingOf(texts[i]));
+      // An id of its own for what has no vector.
+      embeddings.push_back(texts[i].front() == 251
+                               ? Result<Embedding>(Status::internal(
+                                     "the fake encoder has no vector"))
+                               : embeddingOf(texts[i]));
     state_->texts += int(taken);
     return taken;
   }

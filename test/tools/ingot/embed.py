@@ -74,6 +74,10 @@ one_sentence = "is an encoder: it gives vectors (`ingot embed`, /v1/embeddings) 
 run(3, one_sentence, "run", artifact, "-p", "a")
 run(3, one_sentence, "eval", artifact, "--text", str(file))
 run(3, one_sentence, "bench", artifact)
+for flag in (["--speculate", "ngram"], ["--kv-memory", "64"], ["--chunk-tokens", "8"],
+             ["--stall-factor", "3"], ["--allow-control-tokens"]):
+    run(2, "for models that generate, and all of these are encoders", "serve", artifact, *flag,
+        "--port", "0")
 generator = str(scratch / "gpt2.ingot")
 run(0, "", "compile", str(models / "families/gpt2"), "-o", generator, "--levels", "x86-64-v3")
 run(3, "generates text and gives no vectors", "embed", generator, "a")

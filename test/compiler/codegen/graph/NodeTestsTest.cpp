@@ -45,5 +45,21 @@ TEST(NodeTests, NoneFails) {
   RecordProperty("passed", passed);
 }
 
+// A decoder whose operators are com.microsoft's, against onnxruntime
+// (make_gpt2_golden.py).
+TEST(NodeTests, Gpt2IsAsOnnxruntime) {
+  namespace fs = std::filesystem;
+  const std::string model = std::string(INGOT_SHARED_DIR) +
+                            "/data/onnx/tiny-random-gpt2-fp32/past.onnx";
+  if (!fs::exists(model))
+    GTEST_SKIP() << model << " is absent";
+  testing::TempFolder folder;
+  fs::copy_file(model, folder.file("model.onnx"));
+  fs::copy(std::string(INGOT_SOURCE_DIR) + "/test/compiler/codegen/graph/gpt2",
+           folder.file("test_data_set_0"));
+  graph::NodeTestResult result = graph::runNodeTest(folder.path());
+  EXPECT_EQ(result.outcome, graph::NodeTestOutcome::Passed) << result.reason;
+}
+
 } // namespace
 } // namespace ingot

@@ -242,8 +242,8 @@ TEST(EncoderImportTest, sentenceTransformers) {
        {{"max_seq_length", "long"}},
        "expected 1 to 320"},
       {"sentence_bert_config.json",
-       {{"do_lower_case", true}},
-       "the tokenizer's own files say what it lowers"},
+       {{"do_lower_case", 1}},
+       "\"do_lower_case\" is 1, expected false"},
       {"sentence_bert_config.json", {{"model_args", 1}}, "unknown key"},
       {"config_sentence_transformers.json",
        {{"default_prompt_name", "query"}},
@@ -254,6 +254,21 @@ TEST(EncoderImportTest, sentenceTransformers) {
     SCOPED_TRACE(one.message);
     expectFault(Copy("bert").write(one.file, one.value), one.message);
   }
+}
+
+// Lowering a text first changes nothing where the tokenizer lowers it.
+TEST(EncoderImportTest, lowered) {
+  Copy copy("bert");
+  copy.write("sentence_bert_config.json",
+             {{"max_seq_length", 100}, {"do_lower_case", true}});
+  auto spec = copy.import();
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  EXPECT_EQ(spec->contextLength, 100);
+  copy.change("tokenizer.json",
+              [](json &t) { t["normalizer"]["lowercase"] = false; });
+  expectFault(copy, "beside a tokenizer.json that lowers texts itself");
+  copy.write("tokenizer.json", json::array());
+  expectFault(copy, "beside a tokenizer.json that lowers texts itself");
 }
 
 // The folder of the pooling may not lead out of the model's.

@@ -1,0 +1,189 @@
+// x cos + concat(-x[second half], x[first half]) sin, where both halves of cos and
+// of sin are the same, becomes RotaryEmbedding with half the tables.
+#include "passes/raise/Match.h"
+
+#include "dialects/onnx/ShapeValues.h"
+
+using namespace mlir;
+
+namespace ingot::raise {
+namespace {
+
+// [begin, end) of the last dimension that a Slice takes; none for other slices.
+std::optional<std::pair<std::int64_t, std::int64_t>>
+lastSlice(onnx::SliceOp op) {
+  auto type = dyn_cast<RankedTensorType>(op.getData().getType());
+  auto starts = onnx::knownInts(op.getStarts()),
+       ends = onnx::knownInts(op.getEnds());
+  if (!type || !type.hasStaticShape() || !starts || !ends ||
+      starts->size() != 1 || ends->size() != 1 || onnx::isAbsent(op.getAxes()))
+    return std::nullopt;
+  auto axes = onnx::knownInts(op.getAxes());
+  if (!axes || axes->size() != 1 ||
+      ((*axes)[0] != -1 && (*axes)[0] != type.getRank() - 1))
+    return std::nullopt;
+  if (!onnx::isAbsent(op.getSteps())) {
+    auto steps = onnx::knownInts(op.getSteps());
+    if (!steps || *steps != ArrayRef<std::int64_t>{1})
+      return std::nullopt;
+  }
+  const std::int64_t size = type.getShape().back();
+  auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  return std::pair(place((*starts)[0]), place((*ends)[0]));
+}
+
+// One half of x: a Slice or a part of a Split; -1 where it is neither.
+int halfOf(Value part, Value &x) {
+  part = throughCasts(part);
+  if (auto slice = part.getDefiningOp<onnx::SliceOp>()) {
+    auto span = lastSlice(slice);
+    x = slice.getData();
+    const std::int64_t size =
+        cast<RankedTensorType>(x.getType()).getShape().back();
+    if (!span || size % 2 != 0)
+      return -1;
+    if (*span == std::pair<std::int64_t, std::int64_t>(0, size / 2))
+      return 0;
+    return *span == std::pair<std::int64_t, std::int64_t>(size / 2, size) ? 1
+                                                                          : -1;
+  }
+  if (auto split = part.getDefiningOp<onnx::SplitOp>()) {
+    auto type = dyn_cast<RankedTensorType>(split.getInput().getType());
+    const std::int64_t axis = split.getAxis();
+    x = split.getInput();
+    if (!type || split->getNumResults() != 2 ||
+        (axis != -1 && axis != type.getRank() - 1) ||
+        split->getResult(0).getType() != split->getResult(1).getType())
+      return -1;
+    return int(cast<OpResult>(part).getResultNumber());
+  }
+  return -1;
+}
+
+// x of concat(-x[second half], x[first half]).
+Value rotateHalf(Value value) {
+  auto concat = as<onnx::ConcatOp>(value);
+  if (!concat || concat->getNumOperands() != 2)
+    return {};
+  auto type = cast<RankedTensorType>(concat.getType());
+  const std::int64_t axis = concat.getAxis();
+  auto negated = as<onnx::NegOp>(concat->getOperand(0));
+  if (!negated || (axis != -1 && axis != type.getRank() - 1))
+    return {};
+  Value first, second;
+  if (halfOf(negated.getX(), second) != 1 ||
+      halfOf(concat->getOperand(1), first) != 0 ||
+      throughCasts(first) != throughCasts(second))
+    return {};
+  return throughCasts(first);
+}
+
+// Whether the last dimension is some values, and then the same again.
+bool isTwice(Value value) {
+  for (int depth = 0; depth < 16; ++depth) {
+    value = throughCasts(value);
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
+    if (auto concat = dyn_cast<onnx::ConcatOp>(op)) {
+      auto type = cast<RankedTensorType>(concat.getType());
+      const std::int64_t axis = concat.getAxis();
+      return concat->getNumOperands() == 2 &&
+             concat->getOperand(0) == concat->getOperand(1) &&
+             (axis == -1 || axis == type.getRank() - 1);
+    }
+    if (auto by = scaled(value)) {
+      value = by->other;
+      continue;
+    }
+    // Elementwise, or a dimension of 1 somewhere before the last.
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!isa<onnx::CosOp, onnx::SinOp, onnx::UnsqueezeOp, onnx::ReshapeOp>(op))
+      return false;
+    auto from = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+    if (!type || !from || type.getShape().back() != from.getShape().back())
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+// The first half of a table as [batch, positions, half].
+Value halfTable(onnx::OpMaker &maker, Value table, Type element) {
+  auto type = cast<RankedTensorType>(table.getType());
+  SmallVector<std::int64_t> dims(type.getShape());
+  // The heads' dimension, in which the table is the same.
+  if (dims.size() == 4) {
+    if (dims[1] != 1)
+      return {};
+    dims.erase(dims.begin() + 1);
+  }
+  while (dims.size() < 3)
+    dims.insert(dims.begin(), 1);
+  FailureOr<Value> flat = maker.value("Reshape", {table, maker.ints(dims)});
+  if (failed(flat))
+    return {};
+  FailureOr<Value> half =
+      maker.value("Slice", {*flat, maker.ints({0}), maker.ints({dims[2] / 2}),
+                            maker.ints({2})});
+  return failed(half) ? Value() : castTo(maker, *half, element);
+}
+
+} // namespace
+
+unsigned raiseRotary(ModuleOp module, const Explain &explain) {
+  unsigned count = rewriteEach<onnx::AddOp>(
+      module, [&](onnx::AddOp op, onnx::OpMaker &maker) -> Value {
+        auto type = dyn_cast<RankedTensorType>(op.getType());
+        if (!type || type.getRank() != 4 || !type.hasStaticShape())
+          return {};
+        for (auto [plain, turned] : {std::pair(op.getA(), op.getB()),
+                                     std::pair(op.getB(), op.getA())}) {
+          auto straight = as<onnx::MulOp>(plain);
+          auto crossed = as<onnx::MulOp>(turned);
+          if (!straight || !crossed)
+            continue;
+          for (auto [half, sine] :
+               {std::pair(crossed.getA(), crossed.getB()),
+                std::pair(crossed.getB(), crossed.getA())}) {
+            Value x = rotateHalf(half);
+            if (!x)
+              continue;
+            Value cosine;
+            if (throughCasts(straight.getA()) == x)
+              cosine = straight.getB();
+            else if (throughCasts(straight.getB()) == x)
+              cosine = straight.getA();
+            auto own = dyn_cast<RankedTensorType>(x.getType());
+            if (!cosine || !own || own.getShape() != type.getShape())
+              continue;
+            if (!isTwice(cosine) || !isTwice(sine)) {
+              if (explain)
+                explain("raise-rotary: left alone " + onnx::describe(op) +
+                        ": the two halves of its tables are not the same");
+              continue;
+            }
+            Type element = type.getElementType();
+            Value c = halfTable(maker, cosine, element),
+                  s = halfTable(maker, sine, element);
+            if (!c || !s)
+              continue;
+            FailureOr<Value> rotary = maker.value(
+                "RotaryEmbedding", {castTo(maker, x, element), c, s});
+            if (failed(rotary))
+              continue;
+            if (explain)
+              explain("raise-rotary: RotaryEmbedding from " +
+                      onnx::describe(op));
+            return *rotary;
+          }
+        }
+        return {};
+      });
+  eraseUnused(module);
+  return count;
+}
+
+} // namespace ingot::raise

@@ -1,0 +1,408 @@
+// Raised equals taken apart, on random inputs: every pattern, with attributes
+// perturbed so that a rewrite that ignored one would show; and what must not be
+// raised is not.
+#include "passes/raise/Raise.h"
+#include "compiler/codegen/graph/Specialize.h"
+#include "dialects/onnx/OnnxOps.h"
+#include "test/compiler/codegen/graph/OnnxModel.h"
+
+#include "gmock/gmock.h"
+
+#include <random>
+
+namespace ingot {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::OnnxModel;
+using testing::tensor;
+using Floats = std::vector<float>;
+using Ints = std::vector<std::int64_t>;
+
+Floats randomFloats(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Floats values(count);
+  for (float &value : values)
+    value = normal(random);
+  return values;
+}
+
+struct Both {
+  Floats apart, raised;
+  std::vector<std::string> operators; // of the raised graph
+  std::vector<std::string> said;
+};
+
+Both runBoth(const OnnxModel &model) {
+  Both both;
+  std::string text = model.proto.SerializeAsString();
+  auto file = OnnxFile::fromMemory(
+      {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()}, "m");
+  EXPECT_TRUE(file.isOk()) << file.status().message();
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto module = importOnnxGraph(context, *file);
+  EXPECT_TRUE(module.isOk()) << module.status().message();
+  if (!module)
+    return both;
+  llvm::SmallVector<graph::InputBinding> bindings;
+  for (const auto &input : model.inputs)
+    bindings.push_back(
+        {mlir::RankedTensorType::get(
+             input->dims,
+             onnxElementType(&context, static_cast<std::int32_t>(input->type))),
+         {}});
+  for (bool raises : {false, true}) {
+    auto special = graph::specializeGraph(**module, bindings);
+    EXPECT_TRUE(special.isOk()) << special.status().message();
+    if (!special)
+      return both;
+    if (raises) {
+      raise::raiseAll(**special, [&](const std::string &line) {
+        both.said.push_back(line);
+      });
+      (**special)->walk([&](mlir::Operation *op) {
+        if (op->getDialect()->getNamespace() == "onnx")
+          both.operators.push_back(op->getName().stripDialect().str());
+      });
+    }
+    auto lowered = graph::lowerGraph(**special);
+    EXPECT_TRUE(lowered.isOk()) << lowered.status().message();
+    if (!lowered)
+      return both;
+    auto outputs = graph::runLowered(*lowered, *file, model.inputs);
+    EXPECT_TRUE(outputs.isOk()) << outputs.status().message();
+    for (const OnnxTensor &output : *outputs) {
+      Floats values = testing::valuesOf<float>(output);
+      Floats &to = raises ? both.raised : both.apart;
+      to.insert(to.end(), values.begin(), values.end());
+    }
+  }
+  return both;
+}
+
+void expectSame(const Both &both) {
+  ASSERT_EQ(both.apart.size(), both.raised.size());
+  ASSERT_FALSE(both.apart.empty());
+  for (std::size_t i = 0; i < both.apart.size(); ++i)
+    EXPECT_NEAR(both.apart[i], both.raised[i],
+                2e-5f * std::max(1.0f, std::abs(both.apart[i])))
+        << i;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+struct AttentionForm {
+  std::string name;
+  float scale = 0.3f;
+  float softcap = 0;
+  bool scalesBothSides = false; // the root of the scale on q and on k
+  enum class Mask { None, Added, Chosen } mask = Mask::Added;
+  bool repeats = true; // two heads of keys for four of queries
+  bool past = true;
+  bool extraUse = false; // the scores are an output too
+  float wrongCap = 0;    // the inner number of the cap
+  std::int64_t axis = -1;
+  bool fuses = true;
+};
+
+OnnxModel attentionModel(const AttentionForm &form) {
+  const std::int64_t heads = 4, kv = form.repeats ? 2 : 4, s = 3, p = 2, d = 8,
+                     t = form.past ? s + p : s;
+  OnnxModel model(17);
+  auto input = [&](const std::string &name, Ints dims, unsigned seed) {
+    std::int64_t count = 1;
+    for (std::int64_t dim : dims)
+      count *= dim;
+    model.input(name, tensor<float>(dims, randomFloats(count, seed)));
+  };
+  auto number = [&](const std::string &name, float value) {
+    model.initializer(name, tensor<float>({}, Floats{value}));
+    return name;
+  };
+  input("q", {1, heads, s, d}, 1);
+  input("k", {1, kv, s, d}, 2);
+  input("v", {1, kv, s, d}, 3);
+  std::string keys = "k", values = "v";
+  if (form.past) {
+    input("pk", {1, kv, p, d}, 4);
+    input("pv", {1, kv, p, d}, 5);
+    OnnxModel::set(model.node("Concat", {"pk", "k"}, {"kk"}), "axis", 2);
+    OnnxModel::set(model.node("Concat", {"pv", "v"}, {"vv"}), "axis", 2);
+    keys = "kk";
+    values = "vv";
+  }
+  if (form.repeats) {
+    model.initializer("two", tensor<std::int64_t>({1}, Ints{2}));
+    model.initializer("wide", tensor<std::int64_t>({5}, Ints{1, kv, 2, t, d}));
+    model.initializer("flat", tensor<std::int64_t>({4}, Ints{1, heads, t, d}));
+    for (std::string *which : {&keys, &values}) {
+      const std::string from = *which;
+      model.node("Unsqueeze", {from, "two"}, {from + "u"});
+      model.node("Expand", {from + "u", "wide"}, {from + "e"});
+      model.node("Reshape", {from + "e", "flat"}, {from + "r"});
+      *which = from + "r";
+    }
+  }
+  OnnxModel::set(model.node("Transpose", {keys}, {"kt"}), "perm",
+                 Ints{0, 1, 3, 2});
+  std::string query = "q", transposed = "kt", scores = "s0";
+  if (form.scalesBothSides) {
+    number("root", std::sqrt(form.scale));
+    model.node("Mul", {"q", "root"}, {"qs"});
+    model.node("Mul", {"kt", "root"}, {"ks"});
+    query = "qs";
+    transposed = "ks";
+  }
+  model.node("MatMul", {query, transposed}, {"s0"});
+  if (!form.scalesBothSides) {
+    model.node("Div", {"s0", number("inverse", 1 / form.scale)}, {"s1"});
+    scores = "s1";
+  }
+  if (form.softcap > 0) {
+    number("cap", form.softcap);
+    number("inner", form.wrongCap ? form.wrongCap : form.softcap);
+    model.node("Div", {scores, "inner"}, {"c0"});
+    model.node("Tanh", {"c0"}, {"c1"});
+    model.node("Mul", {"c1", "cap"}, {"c2"});
+    scores = "c2";
+  }
+  if (form.mask == AttentionForm::Mask::Added) {
+    input("mask", {1, 1, s, t}, 6);
+    model.node("Add", {scores, "mask"}, {"m0"});
+    scores = "m0";
+  } else if (form.mask == AttentionForm::Mask::Chosen) {
+    std::vector<bool> sees(s * t, true);
+    sees[1] = sees[t] = false;
+    OnnxTensor mask;
+    mask.type = OnnxType::Bool;
+    mask.dims = {1, 1, s, t};
+    mask.numElements = sees.size();
+    mask.owned.assign(sees.begin(), sees.end());
+    model.input("mask", mask);
+    model.node("Where", {"mask", scores, number("low", -1e30f)}, {"m0"});
+    scores = "m0";
+  }
+  OnnxModel::set(model.node("Softmax", {scores}, {"p"}), "axis", form.axis);
+  model.node("MatMul", {"p", values}, {"y"});
+  model.output("y");
+  if (form.past) {
+    model.output("kk");
+    model.output("vv");
+  }
+  if (form.extraUse)
+    model.output("s0");
+  return model;
+}
+
+TEST(Raise, Attention) {
+  using Mask = AttentionForm::Mask;
+  std::vector<AttentionForm> forms(11);
+  forms[0].name = "grouped heads, a past, an added mask";
+  forms[1] = {.name = "odd scale", .scale = 0.77f};
+  forms[2] = {.name = "soft cap of 2", .softcap = 2};
+  forms[3] = {.name = "both sides scaled", .scalesBothSides = true};
+  forms[4] = {.name = "no mask", .mask = Mask::None};
+  forms[5] = {.name = "chosen mask", .mask = Mask::Chosen};
+  forms[6] = {.name = "heads alike, no past", .repeats = false, .past = false};
+  forms[7] = {.name = "scores used elsewhere", .extraUse = true};
+  forms[8] = {.name = "two numbers in the cap",
+              .softcap = 2,
+              .wrongCap = 3,
+              .fuses = false};
+  forms[9] = {.name = "softmax along the queries", .axis = 2, .fuses = false};
+  forms[10] = {.name = "soft cap, no mask, no past",
+               .softcap = 2,
+               .mask = Mask::None,
+               .past = false};
+  for (const AttentionForm &form : forms) {
+    SCOPED_TRACE(form.name);
+    Both both = runBoth(attentionModel(form));
+    expectSame(both);
+    if (form.fuses) {
+      EXPECT_THAT(both.operators, Contains("Attention"));
+      EXPECT_THAT(both.operators, Not(Contains("Softmax")));
+    } else {
+      EXPECT_THAT(both.operators, Not(Contains("Attention")));
+      EXPECT_THAT(both.said, Contains(HasSubstr("fuse-attention: left alone")));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rotation
+//===----------------------------------------------------------------------===//
+
+// How the halves of x and of the tables lie.
+struct RotaryForm {
+  std::string name;
+  std::int64_t cut = 4;   // of 8 columns
+  bool sameHalves = true; // of cosines and sines
+  bool negatesFirst = false;
+  bool fuses = true;
+};
+
+TEST(Raise, Rotary) {
+  for (const RotaryForm &form :
+       {RotaryForm{.name = "halves"},
+        RotaryForm{.name = "another cut", .cut = 3, .fuses = false},
+        RotaryForm{.name = "tables of two halves",
+                   .sameHalves = false,
+                   .fuses = false},
+        RotaryForm{.name = "the other half negated",
+                   .negatesFirst = true,
+                   .fuses = false}}) {
+    SCOPED_TRACE(form.name);
+    OnnxModel model(17);
+    model.input("x", tensor<float>({1, 2, 3, 8}, randomFloats(48, 1)));
+    model.input("f", tensor<float>({1, 3, 4}, randomFloats(12, 2)));
+    model.input("g", tensor<float>({1, 3, 4}, randomFloats(12, 3)));
+    auto ints = [&](const std::string &name, Ints values) {
+      model.initializer(
+          name, tensor<std::int64_t>({std::int64_t(values.size())}, values));
+      return name;
+    };
+    ints("one", {1});
+    ints("last", {3});
+    OnnxModel::set(
+        model.node("Concat", {"f", form.sameHalves ? "f" : "g"}, {"angles"}),
+        "axis", -1);
+    for (auto [op, to] : {std::pair("Cos", "c"), std::pair("Sin", "s")}) {
+      model.node(op, {"angles"}, {std::string(to) + "0"});
+      model.node("Unsqueeze", {std::string(to) + "0", "one"}, {to});
+    }
+    model.node("Slice",
+               {"x", ints("zero", {0}), ints("cut", {form.cut}), "last"},
+               {"first"});
+    model.node("Slice", {"x", "cut", ints("end", {INT64_MAX}), "last"},
+               {"second"});
+    model.node("Neg", {form.negatesFirst ? "first" : "second"}, {"n"});
+    OnnxModel::set(form.negatesFirst
+                       ? model.node("Concat", {"second", "n"}, {"turned"})
+                       : model.node("Concat", {"n", "first"}, {"turned"}),
+                   "axis", -1);
+    model.node("Mul", {"x", "c"}, {"a"});
+    model.node("Mul", {"turned", "s"}, {"b"});
+    model.node("Add", {"a", "b"}, {"y"});
+    model.output("y");
+    Both both = runBoth(model);
+    expectSame(both);
+    if (form.fuses)
+      EXPECT_THAT(both.operators, Contains("RotaryEmbedding"));
+    else
+      EXPECT_THAT(both.operators, Not(Contains("RotaryEmbedding")));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Norms and activations
+//===----------------------------------------------------------------------===//
+
+struct NormForm {
+  std::string name;
+  bool centred = false, bias = false;
+  float power = 2, eps = 1e-5f;
+  std::int64_t axis = -1;
+  std::string becomes;
+};
+
+TEST(Raise, Norms) {
+  for (const NormForm &form :
+       {NormForm{.name = "rms", .becomes = "RMSNormalization"},
+        NormForm{
+            .name = "large eps", .eps = 0.5f, .becomes = "RMSNormalization"},
+        NormForm{.name = "fourth power", .power = 4, .becomes = ""},
+        NormForm{.name = "mean over rows", .axis = 1, .becomes = ""},
+        NormForm{.name = "layer",
+                 .centred = true,
+                 .bias = true,
+                 .becomes = "LayerNormalization"},
+        NormForm{.name = "layer without bias",
+                 .centred = true,
+                 .becomes = "LayerNormalization"}}) {
+    SCOPED_TRACE(form.name);
+    OnnxModel model(17);
+    model.input("x", tensor<float>({1, 4, 4}, randomFloats(16, 1)));
+    model.initializer("w", tensor<float>({4}, randomFloats(4, 2)));
+    model.initializer("b", tensor<float>({4}, randomFloats(4, 3)));
+    model.initializer("power", tensor<float>({}, Floats{form.power}));
+    model.initializer("eps", tensor<float>({}, Floats{form.eps}));
+    auto mean = [&](const std::string &from, const std::string &to) {
+      OnnxModel::set(model.node("ReduceMean", {from}, {to}), "axes",
+                     Ints{form.axis});
+    };
+    std::string x = "x";
+    if (form.centred) {
+      mean("x", "mean");
+      model.node("Sub", {"x", "mean"}, {"centred"});
+      x = "centred";
+    }
+    model.node("Pow", {x, "power"}, {"squares"});
+    mean("squares", "variance");
+    model.node("Add", {"variance", "eps"}, {"sum"});
+    model.node("Sqrt", {"sum"}, {"root"});
+    model.node("Div", {x, "root"}, {"normal"});
+    model.node("Mul", {"normal", "w"}, {"y0"});
+    if (form.bias)
+      model.node("Add", {"y0", "b"}, {"y"});
+    model.output(form.bias ? "y" : "y0");
+    Both both = runBoth(model);
+    expectSame(both);
+    for (const char *op : {"RMSNormalization", "LayerNormalization"})
+      if (form.becomes == op)
+        EXPECT_THAT(both.operators, Contains(op));
+      else
+        EXPECT_THAT(both.operators, Not(Contains(op)));
+  }
+}
+
+TEST(Raise, Activations) {
+  auto count = [](const std::vector<std::string> &operators, const char *name) {
+    return std::count(operators.begin(), operators.end(), name);
+  };
+  OnnxModel model(17);
+  model.input("x", tensor<float>({2, 8}, randomFloats(16, 1)));
+  model.input("z", tensor<float>({2, 8}, randomFloats(16, 2)));
+  model.node("Sigmoid", {"x"}, {"sx"});
+  model.node("Mul", {"x", "sx"}, {"swish"});
+  model.node("Mul", {"z", "sx"}, {"gate"}); // of another value: stays
+  auto number = [&](const std::string &name, float value) {
+    model.initializer(name, tensor<float>({}, Floats{value}));
+    return name;
+  };
+  model.node("Div", {"x", number("root2", std::sqrt(2.0f))}, {"e0"});
+  model.node("Erf", {"e0"}, {"e1"});
+  model.node("Add", {"e1", number("one", 1)}, {"e2"});
+  model.node("Mul", {"x", "e2"}, {"e3"});
+  model.node("Mul", {"e3", number("half", 0.5f)}, {"gelu"});
+  // The same with another number: stays.
+  model.node("Div", {"x", number("two", 2)}, {"f0"});
+  model.node("Erf", {"f0"}, {"f1"});
+  model.node("Add", {"f1", "one"}, {"f2"});
+  model.node("Mul", {"x", "f2"}, {"f3"});
+  model.node("Mul", {"f3", "half"}, {"other"});
+  // By tanh.
+  model.node("Pow", {"x", number("three", 3)}, {"t0"});
+  model.node("Mul", {"t0", number("c", 0.044715f)}, {"t1"});
+  model.node("Add", {"x", "t1"}, {"t2"});
+  model.node("Mul", {"t2", number("d", 0.7978845608f)}, {"t3"});
+  model.node("Tanh", {"t3"}, {"t4"});
+  model.node("Add", {"t4", "one"}, {"t5"});
+  model.node("Mul", {"x", "half"}, {"t6"});
+  model.node("Mul", {"t6", "t5"}, {"tanh"});
+  for (const char *name : {"swish", "gate", "gelu", "other", "tanh"})
+    model.output(name);
+  Both both = runBoth(model);
+  expectSame(both);
+  EXPECT_EQ(count(both.operators, "Swish"), 1);
+  EXPECT_EQ(count(both.operators, "Gelu"), 2);
+  EXPECT_EQ(count(both.operators, "Erf"), 1);
+  EXPECT_EQ(count(both.operators, "Sigmoid"), 1);
+}
+
+} // namespace
+} // namespace ingot

@@ -1,0 +1,70 @@
+"""What torch.onnx.export makes of a transformers model, with past inputs.
+
+Used by export_onnx.py; needs torch and transformers. Weights that the export
+holds become external data in model.safetensors again.
+"""
+import io
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from transformers import AutoModelForCausalLM, DynamicCache
+
+
+class Step(torch.nn.Module):
+    """logits and presents of (input_ids, attention_mask, position_ids, *past)."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        cache = DynamicCache()
+        for layer in range(len(past) // 2):
+            cache.update(past[2 * layer], past[2 * layer + 1], layer)
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask,
+                         position_ids=position_ids, past_key_values=cache, use_cache=True)
+        presents = [t for layer in out.past_key_values.layers for t in (layer.keys, layer.values)]
+        return (out.logits, *presents)
+
+
+def export(folder, weights):
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float16,
+                                                 attn_implementation="eager").eval()
+    config = model.config
+    layers = range(config.num_hidden_layers)
+    past = [torch.zeros(1, config.num_key_value_heads, 5, config.head_dim, dtype=torch.float16)
+            for _ in layers for _ in "kv"]
+    ids = torch.arange(1, 4)[None]
+    names = ["input_ids", "attention_mask", "position_ids"]
+    pasts = [f"past_key_values.{i}.{w}" for i in layers for w in ("key", "value")]
+    presents = [f"present.{i}.{w}" for i in layers for w in ("key", "value")]
+    axes = {"input_ids": {1: "sequence"}, "position_ids": {1: "sequence"},
+            "attention_mask": {1: "total"}, **{n: {2: "past"} for n in pasts}}
+    file = io.BytesIO()
+    with torch.no_grad():
+        torch.onnx.export(
+            Step(model), (ids, torch.ones(1, 8, dtype=torch.int64), torch.arange(5, 8)[None], *past),
+            file, input_names=names + pasts, output_names=["logits"] + presents,
+            dynamic_axes=axes, opset_version=17, do_constant_folding=False, dynamo=False)
+    exported = onnx.load_from_string(file.getvalue())
+    stored = {}
+    for name in weights.header:
+        tensor = weights.initializer(name)
+        begin = int(tensor.external_data[1].value)
+        size = int(tensor.external_data[2].value)
+        with open(weights.path, "rb") as data:
+            data.seek(begin)
+            stored[data.read(size)] = tensor
+    for i, tensor in enumerate(exported.graph.initializer):
+        values = np.ascontiguousarray(numpy_helper.to_array(tensor))
+        twin = stored.get(values.tobytes())
+        if values.nbytes > 256 and twin is not None and list(twin.dims) == list(values.shape):
+            replacement = onnx.TensorProto()
+            replacement.CopyFrom(twin)
+            replacement.name = tensor.name
+            exported.graph.initializer[i].CopyFrom(replacement)
+    for value in list(exported.graph.value_info):
+        exported.graph.value_info.remove(value)
+    return exported

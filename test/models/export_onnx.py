@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Exports a Llama folder of test/models to ONNX, in the forms that exporters write.
+
+usage: export_onnx.py FOLDER FORM    writes FOLDER/FORM.onnx
+
+attention   opset 23: RMSNormalization, RotaryEmbedding, Attention with its past
+gqa         com.microsoft: SkipSimplifiedLayerNormalization, GroupQueryAttention
+decomposed  what torch.onnx.export makes of the transformers model (needs torch)
+
+The graphs hold no weights: their initializers are external data in the folder's
+model.safetensors, at the offsets of its own header.
+"""
+import json
+import pathlib
+import struct
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+DTYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
+
+
+class Weights:
+    """The tensors of model.safetensors as external initializers."""
+
+    def __init__(self, folder):
+        self.path = folder / "model.safetensors"
+        with open(self.path, "rb") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(size))
+        header.pop("__metadata__", None)
+        self.header, self.start = header, 8 + size
+
+    def initializer(self, name, as_name=None):
+        entry = self.header[name]
+        begin, end = entry["data_offsets"]
+        tensor = TensorProto(name=as_name or name, dims=entry["shape"],
+                             data_type=DTYPES[entry["dtype"]],
+                             data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", "model.safetensors"),
+                           ("offset", str(self.start + begin)),
+                           ("length", str(end - begin))):
+            tensor.external_data.add(key=key, value=value)
+        return tensor
+
+
+class Graph:
+    def __init__(self, folder):
+        self.config = json.loads((folder / "config.json").read_text())
+        self.weights = Weights(folder)
+        self.nodes, self.initializers, self.known = [], [], set()
+        self.inputs, self.outputs = [], []
+
+    def weight(self, name):
+        if name not in self.known:
+            self.known.add(name)
+            self.initializers.append(self.weights.initializer(name))
+        return name
+
+    def constant(self, name, values):
+        if name not in self.known:
+            self.known.add(name)
+            self.initializers.append(numpy_helper.from_array(values, name))
+        return name
+
+    def node(self, op, inputs, name, outputs=None, **attributes):
+        outputs = outputs or [name + "_out"]
+        self.nodes.append(helper.make_node(op, inputs, outputs, name=name, **attributes))
+        return outputs[0]
+
+    def linear(self, x, name):
+        """x times the transpose of a stored [out, in] matrix."""
+        turned = self.node("Transpose", [self.weight(name + ".weight")],
+                           name + ".transpose", perm=[1, 0])
+        return self.node("MatMul", [x, turned], name + ".product")
+
+
+def rotary_tables(config, dtype):
+    size = config["head_dim"]
+    steps = np.arange(0, size, 2, dtype=np.float32) / np.float32(size)
+    frequencies = (1.0 / np.float64(config["rope_theta"]) ** steps.astype(np.float64)).astype(np.float32)
+    angles = np.arange(config["max_position_embeddings"], dtype=np.float32)[:, None] * frequencies
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
+def build(folder, form):
+    graph = Graph(folder)
+    config = graph.config
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    size, hidden = config["head_dim"], config["hidden_size"]
+    eps = config["rms_norm_eps"]
+    half = TensorProto.FLOAT16
+    cos, sin = rotary_tables(config, np.float16)
+    cos, sin = graph.constant("cos_cache", cos), graph.constant("sin_cache", sin)
+
+    graph.inputs += [
+        helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"]),
+        helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["batch", "total"])]
+    if form == "attention":
+        graph.inputs.append(helper.make_tensor_value_info(
+            "position_ids", TensorProto.INT64, ["batch", "sequence"]))
+    else:
+        one = graph.constant("one", np.array([1], np.int64))
+        count = graph.node("ReduceSum", ["attention_mask", one], "mask/sum", keepdims=0)
+        last = graph.node("Sub", [count, one], "mask/last")
+        seqlens = graph.node("Cast", [last], "mask/seqlens", to=TensorProto.INT32)
+        shape = graph.node("Shape", ["attention_mask"], "mask/shape")
+        length = graph.node("Gather", [shape, graph.constant("index", np.array(1, np.int64))],
+                            "mask/length", axis=0)
+        total = graph.node("Cast", [length], "mask/total", to=TensorProto.INT32)
+
+    x = graph.node("Gather", [graph.weight("model.embed_tokens.weight"), "input_ids"], "embed")
+    update = None
+
+    def norm(name, stream, update):
+        """The stream with the update added, and its norm."""
+        weight = graph.weight(name + ".weight")
+        if update is not None and form == "gqa":
+            y, total = name + "_out", name + "_sum"
+            graph.nodes.append(helper.make_node(
+                "SkipSimplifiedLayerNormalization", [stream, update, weight],
+                [y, "", "", total], name=name, domain="com.microsoft", epsilon=eps))
+            return total, y
+        if update is not None:
+            stream = graph.node("Add", [stream, update], name + ".residual")
+        if form == "gqa":
+            y = graph.node("SimplifiedLayerNormalization", [stream, weight], name,
+                           axis=-1, epsilon=eps, stash_type=1)
+        else:
+            y = graph.node("RMSNormalization", [stream, weight], name, axis=-1, epsilon=eps)
+        return stream, y
+
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}."
+        x, y = norm(at + "input_layernorm", x, update)
+        q, k, v = (graph.linear(y, at + f"self_attn.{p}_proj") for p in "qkv")
+        past = [f"past_key_values.{layer}.{w}" for w in ("key", "value")]
+        present = [f"present.{layer}.{w}" for w in ("key", "value")]
+        for name, length, values in ((past, "past", graph.inputs), (present, "total", graph.outputs)):
+            values += [helper.make_tensor_value_info(n, half, ["batch", kv_heads, length, size])
+                       for n in name]
+        attended = at + "attention_out"
+        if form == "attention":
+            q, k = (graph.node("RotaryEmbedding", [w, cos, sin, "position_ids"],
+                               at + f"{n}_rotary", num_heads=h)
+                    for w, n, h in ((q, "q", heads), (k, "k", kv_heads)))
+            graph.node("Attention", [q, k, v, "", *past], at + "attention",
+                       [attended, *present], is_causal=1, q_num_heads=heads,
+                       kv_num_heads=kv_heads, scale=size ** -0.5)
+        else:
+            graph.node("GroupQueryAttention", [q, k, v, *past, seqlens, total, cos, sin],
+                       at + "attention", [attended, *present], domain="com.microsoft",
+                       num_heads=heads, kv_num_heads=kv_heads, scale=size ** -0.5, do_rotary=1)
+        update = graph.linear(attended, at + "self_attn.o_proj")
+        x, y = norm(at + "post_attention_layernorm", x, update)
+        gate, up = (graph.linear(y, at + f"mlp.{p}_proj") for p in ("gate", "up"))
+        sigmoid = graph.node("Sigmoid", [gate], at + "mlp.sigmoid")
+        act = graph.node("Mul", [gate, sigmoid], at + "mlp.silu")
+        product = graph.node("Mul", [act, up], at + "mlp.gated")
+        update = graph.linear(product, at + "mlp.down_proj")
+    x, y = norm("model.norm", x, update)
+    head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
+    turned = graph.node("Transpose", [graph.weight(head + ".weight")], "lm_head.transpose",
+                        perm=[1, 0])
+    graph.nodes.append(helper.make_node("MatMul", [y, turned], ["logits"], name="lm_head"))
+    graph.outputs.insert(0, helper.make_tensor_value_info(
+        "logits", half, ["batch", "sequence", config["vocab_size"]]))
+    opsets = [helper.make_opsetid("", 23 if form == "attention" else 17)]
+    if form == "gqa":
+        opsets.append(helper.make_opsetid("com.microsoft", 1))
+    return helper.make_model(
+        helper.make_graph(graph.nodes, "decoder", graph.inputs, graph.outputs, graph.initializers),
+        opset_imports=opsets, ir_version=11, producer_name="ingot-test-export")
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[2] not in ("attention", "gqa", "decomposed"):
+        sys.exit(__doc__)
+    folder, form = pathlib.Path(sys.argv[1]), sys.argv[2]
+    if form == "decomposed":
+        from export_decomposed import export
+        model = export(folder, Weights(folder))
+    else:
+        model = build(folder, form)
+    (folder / f"{form}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -37,6 +37,7 @@ struct Step {
   std::string name;
   std::string settings;
   CompileOptions options;
+  std::size_t numPrunings = 0; // of the compilation's, the first ones
 };
 
 class Measuring {
@@ -116,20 +117,32 @@ private:
     options.skip.reset();
     options.exits.reset();
     options.exitMaps.reset();
+    // Prunings have been chosen: they are files and passes by now.
+    options.pruneLayers.reset();
+    options.pruneHeads.reset();
+    options.pruneFfn.reset();
+    options.heal.reset();
     if (quantizesKv)
       options.kv.reset();
     steps_.push_back({"import", "as stored", options});
+    const std::vector<Pruning> &prunings = request_.compile.prunings;
+    for (const Pruning &pruning : prunings) {
+      std::string name = pruning.pass.substr(0, pruning.pass.find('{'));
+      bool heals = whole.heal.value_or(true);
+      steps_.push_back({name, pruning.pass + (heals ? ", healed" : ""), options,
+                        steps_.back().numPrunings + 1});
+    }
     if (whole.quantize.value_or("none") != "none" || whole.table) {
       options.quantize = whole.quantize;
       options.table = whole.table;
       options.skip = whole.skip;
       INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(options));
-      steps_.push_back(
-          {"quantize-weights", quantizeWeightsText(phases), options});
+      steps_.push_back({"quantize-weights", quantizeWeightsText(phases),
+                        options, prunings.size()});
     }
     if (quantizesKv) {
       options.kv = whole.kv;
-      steps_.push_back({"quantize-kv", "int8", options});
+      steps_.push_back({"quantize-kv", "int8", options, prunings.size()});
     }
     // Exits are lossless until a request asks; the last plan has them.
     steps_.back().options.exits = whole.exits;
@@ -151,7 +164,9 @@ private:
     CompileRequest compile = request_.compile;
     compile.outputPath = path;
     compile.options = step.options;
-    if (step.name == "import")
+    compile.prunings.resize(step.numPrunings);
+    // Codes are for what is quantised, which has all prunings behind it.
+    if (step.name != "quantize-weights" && step.name != "quantize-kv")
       compile.calibratedWeights.clear();
     if (!isLast)
       compile.stagesFolder.clear();

@@ -1,5 +1,6 @@
 #include "compiler/calibrate/BuildModel.h"
 
+#include "compiler/calibrate/PruneModel.h"
 #include "compiler/driver/CalibratedWeights.h"
 #include "compiler/driver/CompileSummary.h"
 #include "dialects/lm/LmOps.h"
@@ -95,36 +96,58 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
   const CompileOptions &options = compile.options;
   INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(options));
   bool isNeeded = needsCalibration(phases);
+  bool isCalibrated = false;
   if (isNeeded) {
-    INGOT_ASSIGN_OR_RETURN(bool isDone, isCalibratedStage(context, compile));
-    isNeeded = !isDone;
-    if (isDone && options.calibrate)
-      return Status::invalid(compile.modelPath +
-                             " has been calibrated, or needs it no more; a "
-                             "calibration text would change nothing");
-  } else if (options.calibrate) {
-    return Status::invalid("a calibration text is given, and no method that "
-                           "uses one (--quantize ...-gptq or ...-awq)");
+    INGOT_ASSIGN_OR_RETURN(isCalibrated, isCalibratedStage(context, compile));
+    isNeeded = !isCalibrated;
   }
-  std::string calibrationText;
-  if (isNeeded) {
+  if (prunes(options) && llvm::StringRef(compile.modelPath).ends_with(".mlir"))
+    return Status::invalid("what is left out is chosen at import; " +
+                           compile.modelPath + " has been imported");
+  if (options.calibrate && !isNeeded && !prunes(options))
+    return Status::invalid(
+        isCalibrated
+            ? compile.modelPath + " has been calibrated, or needs it no more; "
+                                  "a calibration text would change nothing"
+            : "a calibration text is given, and nothing that uses one "
+              "(--quantize ...-gptq or ...-awq, --prune-...)");
+  CalibrationOptions calibration;
+  if (isNeeded || prunes(options)) {
     if (!options.calibrate)
       return Status::invalid(
-          "quantization \"" + options.quantize.value_or("none") +
-          "\" chooses codes by a text that is like what the model will read; "
-          "name one with --calibrate FILE");
-    CalibrationOptions calibration;
+          (isNeeded ? "quantization \"" + options.quantize.value_or("none") +
+                          "\" chooses codes"
+                    : std::string("pruning chooses what to leave out")) +
+          " by a text that is like what the model will read; name one with "
+          "--calibrate FILE");
     INGOT_ASSIGN_OR_RETURN(calibration.text, readWholeText(*options.calibrate));
     calibration.cacheFolder = request.cacheFolder.empty() ? defaultCacheFolder()
                                                           : request.cacheFolder;
     if (options.calibrationTokens)
       calibration.maxTokens = *options.calibrationTokens;
+  }
+  // Layers first: what is in a layer that goes need not be looked at.
+  auto prune = [&](PruneKind kind, double amount) -> Status {
+    PruneRequest wanted{kind, amount, options.heal.value_or(true)};
+    INGOT_ASSIGN_OR_RETURN(Pruning pruning,
+                           pruneModel(compile, wanted, calibration));
+    compile.prunings.push_back(std::move(pruning));
+    return Status::ok();
+  };
+  if (options.pruneLayers)
+    INGOT_RETURN_IF_ERROR(
+        prune(PruneKind::Layers, double(*options.pruneLayers)));
+  if (options.pruneHeads)
+    INGOT_RETURN_IF_ERROR(prune(PruneKind::Heads, double(*options.pruneHeads)));
+  if (options.pruneFfn)
+    INGOT_RETURN_IF_ERROR(prune(PruneKind::Ffn, *options.pruneFfn));
+  if (isNeeded) {
     INGOT_ASSIGN_OR_RETURN(CalibratedModel calibrated,
                            calibrateWeights(compile, calibration));
     compile.calibratedWeights = calibrated.path;
-    calibrationText = std::move(calibration.text);
     built.calibrated = std::move(calibrated);
   }
+  const std::string &calibrationText = calibration.text;
   if (options.evaluate) {
     INGOT_RETURN_IF_ERROR(
         buildMeasured(context, compile, calibrationText, built));

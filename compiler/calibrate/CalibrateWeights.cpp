@@ -8,18 +8,16 @@
 
 #include "compiler/calibrate/AwqScales.h"
 #include "compiler/calibrate/CalibratedFile.h"
+#include "compiler/calibrate/FloatPlan.h"
 #include "compiler/calibrate/Gptq.h"
 #include "compiler/calibrate/InputGroups.h"
-#include "compiler/calibrate/WindowRunner.h"
 #include "compiler/package/OutputFile.h"
 #include "compiler/reference/LmWeights.h"
-#include "runtime/plan/CpuFeatures.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
+#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -57,7 +55,10 @@ public:
       return std::move(result_);
     }
     ScratchFolder scratch(result_.path);
-    INGOT_RETURN_IF_ERROR(openRunner(scratch.file("float.ingot")));
+    INGOT_ASSIGN_OR_RETURN(
+        plan_, FloatPlan::create(request_, *imported_,
+                                 scratch.file("float.ingot"), options_.text,
+                                 options_.windowTokens, options_.maxTokens));
     planFile();
     INGOT_RETURN_IF_ERROR(file_.create(result_.path));
     for (std::size_t begin = 0; begin < groups_.size();) {
@@ -67,7 +68,7 @@ public:
       begin = end;
     }
     INGOT_RETURN_IF_ERROR(file_.commit());
-    result_.tokens = std::ssize(windows_) * windowTokens_;
+    result_.tokens = plan_->numRows();
     return std::move(result_);
   }
 
@@ -125,54 +126,6 @@ private:
     return hashOf(text);
   }
 
-  // The plan whose launches are observed: float weights, else as deployed.
-  Status openRunner(const std::string &path) {
-    bool isFloat = true;
-    for (auto weight : ModuleOp(imported_.get()).getOps<lm::WeightOp>())
-      isFloat = isFloat && !weight.getEncoding().isInteger();
-    CompileRequest request = request_;
-    request.outputPath = path;
-    request.stagesFolder.clear();
-    request.calibratedWeights.clear();
-    CompileOptions &options = request.options;
-    options.quantize = isFloat ? "none" : "f16";
-    options.table.reset();
-    options.skip.reset();
-    options.exits.reset();
-    options.exitMaps.reset();
-    const std::set<std::string> &features = hostCpuFeatures();
-    options.levels = {features.count("avx512vnni") && features.count("avx512bw")
-                          ? "avx512-vnni"
-                          : "x86-64-v3"};
-    request.progress = [this](const std::string &step, std::uint64_t,
-                              std::uint64_t) {
-      tell("calibration plan: " + step, 0, 0);
-    };
-    MLIRContext context;
-    prepareContext(context);
-    INGOT_ASSIGN_OR_RETURN(CompiledModel compiled,
-                           compileModel(context, request));
-    auto model = (*imported_)->getAttrOfType<DictionaryAttr>(lm::kModelAttr);
-    std::int64_t most = options_.windowTokens;
-    if (auto own = model.getAs<IntegerAttr>("context"))
-      most = std::min(most, own.getInt());
-    windowTokens_ = std::int32_t(most);
-    INGOT_ASSIGN_OR_RETURN(
-        WindowRunner runner,
-        WindowRunner::open(path, windowTokens_, request_.threads));
-    runner_.emplace(std::move(runner));
-    INGOT_ASSIGN_OR_RETURN(
-        windows_,
-        runner_->windowsOf(options_.text, windowTokens_, options_.maxTokens));
-    constexpr std::int64_t least = 4;
-    if (std::ssize(windows_) < least)
-      return Status::invalid(
-          "the calibration text has " + std::to_string(windows_.size()) +
-          " windows of " + std::to_string(windowTokens_) +
-          " tokens, expected at least " + std::to_string(least));
-    return Status::ok();
-  }
-
   // Whole layers, at least one, whose sums fit the budget.
   std::size_t endOfBatch(std::size_t begin) const {
     std::uint64_t bytes = 0;
@@ -197,39 +150,32 @@ private:
       byLaunch[groups_[g].launch] = g;
       moments_.emplace(g, SecondMoments(groups_[g].columns));
     }
-    Status problem;
-    runner_->executor().observeInputs(
-        [&](const BoundLaunch &launch, std::int32_t rows) {
-          auto found = byLaunch.find(launch.name);
-          if (found == byLaunch.end() || launch.op != fbs::Params::Linear)
-            return;
-          const abi::LinearParams &linear = launch.params.linear;
-          SecondMoments &moments = moments_.at(found->second);
-          if (!linear.input || linear.k != moments.width()) {
-            problem = Status::internal("launch " + launch.name +
-                                       " does not read float rows of " +
-                                       std::to_string(moments.width()));
-            return;
-          }
-          moments.add({linear.input, std::size_t(rows) * std::size_t(linear.k)},
-                      request_.threads);
-        });
     std::string step = "calibration: layers " +
                        std::to_string(groups_[begin].layer) + " to " +
                        std::to_string(groups_[end - 1].layer);
-    for (std::size_t w = 0; w < windows_.size() && problem.isOk(); ++w) {
-      tell(step, std::int64_t(w), std::ssize(windows_));
-      INGOT_RETURN_IF_ERROR(runner_->begin(windows_[w]));
-      INGOT_RETURN_IF_ERROR(runner_->runTo(-1, -1, /*wantsLogits=*/false));
-    }
-    runner_->executor().observeInputs({});
-    INGOT_RETURN_IF_ERROR(problem);
+    auto see = [&](const BoundLaunch &launch, std::int32_t rows) {
+      auto found = byLaunch.find(launch.name);
+      if (found == byLaunch.end() || launch.op != fbs::Params::Linear)
+        return Status::ok();
+      const abi::LinearParams &linear = launch.params.linear;
+      SecondMoments &moments = moments_.at(found->second);
+      if (!linear.input || linear.k != moments.width())
+        return Status::internal("launch " + launch.name +
+                                " does not read float rows of " +
+                                std::to_string(moments.width()));
+      moments.add({linear.input, std::size_t(rows) * std::size_t(linear.k)},
+                  request_.threads);
+      return Status::ok();
+    };
+    INGOT_RETURN_IF_ERROR(
+        plan_->run(see, [&](std::int64_t done, std::int64_t total) {
+          tell(step, done, total);
+        }));
     for (const auto &[g, moments] : moments_)
-      if (moments.numRows() != std::ssize(windows_) * windowTokens_)
-        return Status::internal(
-            "launch " + groups_[g].launch + " ran on " +
-            std::to_string(moments.numRows()) + " rows of " +
-            std::to_string(std::ssize(windows_) * windowTokens_));
+      if (moments.numRows() != plan_->numRows())
+        return Status::internal("launch " + groups_[g].launch + " ran on " +
+                                std::to_string(moments.numRows()) +
+                                " rows of " + std::to_string(plan_->numRows()));
     return Status::ok();
   }
 
@@ -445,9 +391,7 @@ private:
   MLIRContext context_;
   OwningOpRef<ModuleOp> imported_, marked_;
   std::vector<InputGroup> groups_;
-  std::optional<WindowRunner> runner_;
-  std::int32_t windowTokens_ = 0;
-  std::vector<std::vector<std::int32_t>> windows_;
+  std::optional<FloatPlan> plan_;
   std::map<std::size_t, SecondMoments> moments_; // by group, of the batch
   std::optional<LmSourceFiles> sources_;
   CalibratedFile file_;

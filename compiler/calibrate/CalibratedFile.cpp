@@ -1,6 +1,7 @@
 #include "compiler/calibrate/CalibratedFile.h"
 
 #include "compiler/driver/CalibratedWeights.h"
+#include "compiler/package/HalfFloat.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,12 +24,16 @@ void CalibratedFile::planCodes(const std::string &name, std::int64_t rows,
 }
 
 void CalibratedFile::planValues(const std::string &name,
-                                const std::vector<std::int64_t> &shape) {
-  metadata_[name] = "f32";
+                                const std::vector<std::int64_t> &shape,
+                                const std::string &type) {
+  metadata_[name] = type;
   std::uint64_t elements = 1;
   for (std::int64_t dim : shape)
     elements *= std::uint64_t(dim);
-  tensors_[name + ".values"] = {"F32", shape, elements * 4};
+  tensors_[name + ".values"] = {type == "f32"   ? "F32"
+                                : type == "f16" ? "F16"
+                                                : "BF16",
+                                shape, elements * (type == "f32" ? 4 : 2)};
 }
 
 Status CalibratedFile::create(const std::string &path) {
@@ -39,7 +44,7 @@ Status CalibratedFile::create(const std::string &path) {
   std::uint64_t end = 0;
   for (bool isWide : {true, false})
     for (auto &[name, tensor] : tensors_) {
-      if ((tensor.dtype != "F16") != isWide)
+      if ((tensor.dtype == "F32" || tensor.dtype == "I32") != isWide)
         continue;
       tensor.offset = end;
       end += tensor.sizeBytes;
@@ -95,7 +100,17 @@ Status CalibratedFile::writeCodes(const std::string &name,
 
 Status CalibratedFile::writeValues(const std::string &name,
                                    std::span<const float> values) {
-  return write(name + ".values", bytesOf(values));
+  auto found = tensors_.find(name + ".values");
+  if (found == tensors_.end() || found->second.dtype == "F32")
+    return write(name + ".values", bytesOf(values));
+  std::vector<std::uint16_t> narrow;
+  narrow.reserve(values.size());
+  for (float value : values)
+    narrow.push_back(found->second.dtype == "F16"
+                         ? package::floatToHalf(value)
+                         : package::floatToBrain(value));
+  return write(name + ".values",
+               bytesOf(std::span<const std::uint16_t>(narrow)));
 }
 
 Status CalibratedFile::commit() {

@@ -22,8 +22,13 @@ public:
   void planCodes(const std::string &name, std::int64_t rows,
                  std::int64_t columns, const CodeShape &shape,
                  const std::string &method);
+  // `type` is f32, f16 or bf16.
   void planValues(const std::string &name,
-                  const std::vector<std::int64_t> &shape);
+                  const std::vector<std::int64_t> &shape,
+                  const std::string &type = "f32");
+  void setMetadata(const std::string &key, const std::string &value) {
+    metadata_[key] = value;
+  }
 
   Status create(const std::string &path);
   Status writeCodes(const std::string &name, const GroupCodes &codes);

@@ -91,12 +91,12 @@ public:
 
   Result<Recording> run(std::span<const std::int32_t> tokens) {
     CpuExecutor &executor = *engine_.cpuExecutor();
-    executor.setObserver([this](const ObservedLaunch &launch) {
+    executor.setTap([this](const TappedLaunch &launch) {
       if (status_)
         status_ = observe(launch);
     });
     Status status = runSteps(tokens);
-    executor.setObserver(nullptr);
+    executor.setTap(nullptr);
     engine_.cache().removeSequence(kSequence);
     INGOT_RETURN_IF_ERROR(status);
     return recorder_.take();
@@ -146,7 +146,7 @@ private:
     return runTo(-1, -1);
   }
 
-  Status observe(const ObservedLaunch &observed) {
+  Status observe(const TappedLaunch &observed) {
     const fbs::Launch &launch = observed.launch;
     LaunchDetails details = detailsOf(engine_.artifact().plan(), launch);
     Producer producer;
@@ -186,7 +186,7 @@ private:
   }
 
   // The rows that the launch wrote, under the names of its origins.
-  Status addRows(const ObservedLaunch &observed, const LaunchDetails &details,
+  Status addRows(const TappedLaunch &observed, const LaunchDetails &details,
                  std::size_t index) {
     if (auto slots = observed.launch.params_as_OrderSlots())
       readOrder(*slots, observed.rows);

@@ -4,6 +4,7 @@
 #include "compiler/package/OutputFile.h"
 #include "dialects/StoredDetailsAttr.h"
 #include "dialects/lm/LmOps.h"
+#include "passes/prune/LayerEdits.h"
 #include "passes/quantize/Calibrated.h"
 #include "passes/quantize/QuantizeSpec.h"
 
@@ -19,9 +20,9 @@ namespace {
 class Reader {
 public:
   Reader(const SafetensorsFile &file, const std::string &path, ModuleOp module,
-         const std::string &prefix)
+         const std::string &prefix, bool prunes)
       : file_(file), path_(path), module_(module), prefix_(prefix),
-        symbols_(module), builder_(module.getContext()) {}
+        prunes_(prunes), symbols_(module), builder_(module.getContext()) {}
 
   Status read() {
     auto format = file_.metadata().find("format");
@@ -33,7 +34,7 @@ public:
                                   : "\"" + format->second + "\""));
     addSource();
     for (const auto &[name, spec] : file_.metadata())
-      if (name != "format" && name.rfind(prefix_, 0) == 0)
+      if (name != "format" && name != "pass" && name.rfind(prefix_, 0) == 0)
         INGOT_RETURN_IF_ERROR(add(name, spec));
     if (prefix_.empty() && numUsed_ != file_.tensors().size())
       return Status::invalid("holds " + std::to_string(file_.tensors().size()) +
@@ -52,8 +53,8 @@ private:
       builder_.setInsertionPointAfter(source);
     source_ = builder_.create<lm::SourceOp>(
         lm::nameLocation(builder_.getContext(), name),
-        builder_.getStringAttr("calibrated"), builder_.getStringAttr(name),
-        builder_.getStringAttr(path_),
+        builder_.getStringAttr(prunes_ ? "pruned" : "calibrated"),
+        builder_.getStringAttr(name), builder_.getStringAttr(path_),
         builder_.getI64IntegerAttr(std::int64_t(file_.sizeBytes())),
         builder_.getStringAttr(hash));
     symbols_.insert(source_);
@@ -78,6 +79,8 @@ private:
     if (!weight)
       return Status::invalid("is of another model: no weight is named \"" +
                              name + "\"");
+    if (prunes_)
+      return addPruned(weight, name, specText);
     auto spec = parseQuantizeSpec(specText);
     if (!spec || (!spec->isInteger() && spec->encoding != "f32"))
       return Status::invalid("weight \"" + name + "\": unknown encoding \"" +
@@ -120,24 +123,55 @@ private:
     return Status::ok();
   }
 
+  Status addPruned(lm::WeightOp weight, const std::string &name,
+                   const std::string &type) {
+    struct Known {
+      const char *name;
+      SafetensorsDtype dtype;
+      lm::WeightCode code;
+      lm::Stored stored;
+    };
+    static constexpr Known known[] = {
+        {"f32", SafetensorsDtype::F32, lm::WeightCode::F32, lm::Stored::F32},
+        {"f16", SafetensorsDtype::F16, lm::WeightCode::F16, lm::Stored::F16},
+        {"bf16", SafetensorsDtype::BF16, lm::WeightCode::BF16,
+         lm::Stored::BF16}};
+    const Known *form = llvm::find_if(
+        known, [&](const Known &one) { return type == one.name; });
+    const SafetensorsTensor *values = file_.find(name + ".values");
+    if (form == std::end(known) || !values || values->dtype != form->dtype ||
+        values->shape.size() != weight.getShape().size())
+      return Status::invalid("weight \"" + name +
+                             "\": expected values of f32, f16 or bf16 in as "
+                             "many dimensions as it has");
+    ++numUsed_;
+    std::vector<std::int64_t> shape(values->shape.begin(), values->shape.end());
+    insert(weight, form->code, 0, form->stored, *values, {}, name, shape);
+    return Status::ok();
+  }
+
   void insert(lm::WeightOp weight, lm::WeightCode code, std::int64_t group,
               lm::Stored stored, const SafetensorsTensor &tensor,
-              const StoredDetails &details, const std::string &partName) {
+              const StoredDetails &details, const std::string &partName,
+              llvm::ArrayRef<std::int64_t> shape = {}) {
+    if (shape.empty())
+      shape = weight.getShape();
     MLIRContext *context = builder_.getContext();
     auto part = lm::PartAttr::get(
         context, FlatSymbolRefAttr::get(source_),
         builder_.getStringAttr(partName), std::int64_t(tensor.fileOffset),
-        std::int64_t(tensor.sizeBytes), stored, weight.getRows(),
-        weight.getColumns(), /*permute=*/0, /*stored_rows=*/0,
+        std::int64_t(tensor.sizeBytes), stored, shape[0],
+        shape.size() == 2 ? shape[1] : 1, /*permute=*/0, /*stored_rows=*/0,
         /*first=*/0, /*run=*/0, /*stride=*/0, /*transposed=*/false,
         storedDetailsAttr(context, details,
                           [](std::uint32_t) { return std::string(); }));
     auto encoding = lm::EncodingAttr::get(context, code, group, false);
     builder_.setInsertionPointAfter(weight);
-    std::string name = calibratedName(weight.getSymName());
+    std::string name = prunes_ ? (weight.getSymName() + kPrunedSuffix).str()
+                               : calibratedName(weight.getSymName());
     builder_.create<lm::WeightOp>(
         lm::nameLocation(context, name), builder_.getStringAttr(name),
-        weight.getShapeAttr(), encoding, weight.getLayoutAttr(),
+        builder_.getDenseI64ArrayAttr(shape), encoding, weight.getLayoutAttr(),
         builder_.getArrayAttr({part}), ElementsAttr(),
         lm::conversionMethod(part, encoding));
   }
@@ -146,6 +180,7 @@ private:
   std::string path_;
   ModuleOp module_;
   std::string prefix_;
+  bool prunes_;
   SymbolTable symbols_;
   OpBuilder builder_;
   lm::SourceOp source_;
@@ -157,7 +192,12 @@ private:
 Status addCalibratedWeights(const std::string &path, ModuleOp module,
                             const std::string &prefix) {
   INGOT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
-  return Reader(file, path, module, prefix).read().withContext(path);
+  return Reader(file, path, module, prefix, false).read().withContext(path);
+}
+
+Status addPrunedWeights(const std::string &path, ModuleOp module) {
+  INGOT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+  return Reader(file, path, module, {}, true).read().withContext(path);
 }
 
 bool hasCalibratedWeights(ModuleOp module) {

@@ -28,6 +28,12 @@ inline constexpr const char *kCalibratedFormat = "ingot calibrated weights 1";
 Status addCalibratedWeights(const std::string &path, mlir::ModuleOp module,
                             const std::string &prefix = {});
 
+// A file of the same form, of float values that may have other shapes than the
+// weights and be F16 or BF16 (metadata "f16", "bf16"): each becomes @NAME.pruned
+// (passes/prune/LayerEdits.h). Its metadata names the pass that takes them
+// ("pass"), which is not read here.
+Status addPrunedWeights(const std::string &path, mlir::ModuleOp module);
+
 // Does a module hold calibrated weights?
 bool hasCalibratedWeights(mlir::ModuleOp module);
 

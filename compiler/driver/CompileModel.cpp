@@ -1,6 +1,7 @@
 #include "compiler/driver/CompileModel.h"
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/codegen/cuda/CompileCuda.h"
 #include "compiler/driver/CalibratedWeights.h"
 #include "compiler/driver/ExitMaps.h"
 #include "compiler/frontend/ImportModel.h"
@@ -9,11 +10,14 @@
 #include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/prune/Passes.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -46,6 +50,35 @@ std::string diagnosticText(Diagnostic &diagnostic) {
          diagnostic.str();
 }
 
+// Tells of each pass over a whole module, as CompileRequest::afterPass says.
+class PassWatch : public PassInstrumentation {
+public:
+  PassWatch(Phase phase, const CompileRequest &request)
+      : phase(phase), request(request) {}
+
+  void runBeforePass(Pass *pass, Operation *op) override {
+    if (isa<ModuleOp>(op))
+      start = std::chrono::steady_clock::now();
+  }
+  void runAfterPass(Pass *pass, Operation *op) override {
+    auto module = dyn_cast<ModuleOp>(op);
+    // Adaptors around nested pipelines have no name of their own.
+    if (!module || pass->getArgument().empty())
+      return;
+    std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    pass->printAsTextualPipeline(stream);
+    request.afterPass(phase, text, module, seconds.count());
+  }
+
+private:
+  Phase phase;
+  const CompileRequest &request;
+  std::chrono::steady_clock::time_point start;
+};
+
 class Compilation {
 public:
   Compilation(MLIRContext &context, const CompileRequest &request)
@@ -62,10 +95,12 @@ public:
     });
     INGOT_ASSIGN_OR_RETURN(phases, phaseOptions(request.options));
     INGOT_RETURN_IF_ERROR(timed("read", [&] { return load(); }));
+    for (const Pruning &pruning : request.prunings)
+      INGOT_RETURN_IF_ERROR(prune(pruning));
     if (!request.calibratedWeights.empty())
       INGOT_RETURN_IF_ERROR(addCalibratedWeights(
           request.calibratedWeights, *result.module, request.calibratedPrefix));
-    if (!result.module->getOps<lm::ProgramOp>().empty())
+    if (!result.module->getOps<lm::ProgramOp>().empty() || request.from)
       INGOT_RETURN_IF_ERROR(runPhases());
     if (!request.outputPath.empty())
       INGOT_RETURN_IF_ERROR(emit());
@@ -167,15 +202,43 @@ private:
     if (!hasProgram && module.getOps<plan::TargetOp>().empty())
       return Status::invalid(request.modelPath +
                              ": has neither an lm.program nor a plan.target");
-    if (!hasProgram && (options.quantize || options.table || options.skip ||
-                        options.exits || options.levels || options.target ||
-                        !options.pipelines.empty() || request.from))
+    // The passes that are left of the last phase, behind the one that made it.
+    bool goesOn = request.from == Phase::Lower &&
+                  options.pipelines.size() == 1 &&
+                  options.pipelines.count(phaseName(Phase::Lower)) != 0;
+    if (!hasProgram && !goesOn &&
+        (options.quantize || options.table || options.skip || options.exits ||
+         options.levels || options.target || !options.pipelines.empty() ||
+         request.from))
       return Status::invalid(
           request.modelPath +
           ": no phase is left that could follow the options");
     if (!module->hasAttr(plan::PlanDialect::getProvenanceAttrName()))
       setProvenance();
     return Status::ok();
+  }
+
+  Status prune(const Pruning &pruning) {
+    if (!pruning.weights.empty())
+      INGOT_RETURN_IF_ERROR(addPrunedWeights(pruning.weights, *result.module));
+    auto passes = PassManager::on<ModuleOp>(&context);
+    std::string message;
+    llvm::raw_string_ostream stream(message);
+    if (failed(parsePassPipeline(pruning.pass, passes, stream)))
+      return Status::invalid("pipeline \"" + pruning.pass +
+                             "\": " + stream.str());
+    if (failed(passes.run(*result.module)))
+      return Status::unsupported("\"" + pruning.pass + "\" failed");
+    return Status::ok();
+  }
+
+  // The whole pipeline, with what was pruned before it.
+  std::string provenanceText() const {
+    std::string text = wholePipelineText(phases, request.options);
+    std::string pruned;
+    for (const Pruning &pruning : request.prunings)
+      pruned += pruning.pass + ",";
+    return text.insert(text.find('(') + 1, pruned);
   }
 
   void setProvenance() {
@@ -186,9 +249,8 @@ private:
             builder.getDictionaryAttr(
                 {builder.getNamedAttr(
                      "compiler", builder.getStringAttr("ingot " INGOT_VERSION)),
-                 builder.getNamedAttr("pipeline",
-                                      builder.getStringAttr(wholePipelineText(
-                                          phases, request.options)))}));
+                 builder.getNamedAttr(
+                     "pipeline", builder.getStringAttr(provenanceText()))}));
   }
 
   //===--------------------------------------------------------------------===//
@@ -214,6 +276,8 @@ private:
     if (failed(parsePassPipeline(text, passes, stream)))
       return Status::invalid(std::string("phase ") + phaseName(phase) +
                              ": pipeline \"" + text + "\": " + stream.str());
+    if (request.afterPass)
+      passes.addInstrumentation(std::make_unique<PassWatch>(phase, request));
     if (failed(passes.run(*result.module)))
       return Status::unsupported(std::string("phase ") + phaseName(phase) +
                                  " failed");
@@ -259,13 +323,57 @@ private:
   Status compileTargets(std::vector<package::TargetCode> &code) {
     for (auto target : result.module->getOps<plan::TargetOp>()) {
       package::TargetCode &compiled = code.emplace_back();
-      if (target.isCuda())
-        return Status::unsupported(
-            "target @cuda has no code generation in this build");
+      if (target.isCuda()) {
+        INGOT_RETURN_IF_ERROR(compileCuda(target, compiled));
+        continue;
+      }
       if (target.getSymName() != "cpu")
         return Status::unsupported("target @" + target.getSymName().str() +
                                    " (cpu and cuda have code)");
       INGOT_RETURN_IF_ERROR(compileCpu(target, compiled));
+    }
+    return Status::ok();
+  }
+
+  // Images of every kernel for every chip, and as text for later ones.
+  Status compileCuda(plan::TargetOp target, package::TargetCode &compiled) {
+    std::vector<std::string> kernels, chips;
+    for (auto kernel : target.getBody().getOps<plan::KernelOp>())
+      kernels.push_back(kernel.getSymName().str());
+    codegen::CompileCudaOptions options;
+    options.threads = request.threads;
+    options.cacheFolder = codegen::defaultCudaCacheFolder();
+    options.withPtx = false;
+    for (Attribute level : target.getLevels()) {
+      StringRef name = cast<StringAttr>(level).getValue();
+      if (name == "compute_80")
+        options.withPtx = true;
+      else
+        chips.push_back(name.str());
+    }
+    INGOT_ASSIGN_OR_RETURN(codegen::CompiledCuda made,
+                           codegen::compileCuda(chips, kernels, options));
+    for (Attribute wanted : target.getLevels()) {
+      StringRef name = cast<StringAttr>(wanted).getValue();
+      auto found = llvm::find_if(
+          made.levels, [&](const auto &level) { return level.name == name; });
+      if (found == made.levels.end())
+        return Status::unsupported("level \"" + name.str() +
+                                   "\" of target @cuda: no code is made for "
+                                   "it (sm_N and compute_80 have some)");
+      package::CudaLevelCode &level = compiled.cudaLevels.emplace_back();
+      level.name = found->name;
+      level.driverVersion = std::uint32_t(found->driverVersion);
+      for (const codegen::CudaImage &image : found->images) {
+        package::CudaKernelImage entry;
+        entry.name = image.kernel;
+        entry.registers = image.resources.registers;
+        entry.spillBytes = image.resources.spillBytes;
+        entry.staticSharedBytes = image.resources.staticSharedBytes;
+        entry.sourceHash =
+            llvm::utohexstr(image.textHash, /*LowerCase=*/true, /*Width=*/16);
+        level.add(std::move(entry), image.bytes);
+      }
     }
     return Status::ok();
   }
@@ -316,6 +424,7 @@ void prepareContext(MLIRContext &context) {
   std::call_once(registered, [] {
     registerIngotLmPasses();
     registerIngotLowerPasses();
+    registerIngotPrunePasses();
     registerCanonicalizerPass();
     registerCSEPass();
     registerSymbolDCEPass();

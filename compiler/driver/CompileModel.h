@@ -19,6 +19,14 @@
 
 namespace ingot {
 
+// A part of the model that is left out when it has been imported: the pass that
+// does it, and the file of the weights that become smaller by it
+// (compiler/calibrate/PruneModel.h).
+struct Pruning {
+  std::string weights;
+  std::string pass; // "prune-ffn{columns=384,384}"
+};
+
 struct CompileRequest {
   std::string modelPath;  // a folder, a GGUF or ONNX file, or an .mlir stage
   std::string outputPath; // empty: stop before code and file
@@ -26,10 +34,13 @@ struct CompileRequest {
   // Family descriptors of the user, tried before the built-in ones.
   std::vector<std::string> descriptorPaths;
   // For an .mlir stage in lm: the first phase that is still to run. A stage in
-  // plan has none left.
+  // plan has none left, unless the options name the passes that are left of the
+  // last one.
   std::optional<Phase> from;
   // The last phase to run.
   Phase until = Phase::Lower;
+  // In their order, each on what those before it left.
+  std::vector<Pruning> prunings;
   // What calibration has made for this module (CalibratedWeights.h); empty: none.
   std::string calibratedWeights;
   std::string calibratedPrefix; // of the weights to take from it; empty: all
@@ -42,6 +53,12 @@ struct CompileRequest {
 
   // A line for each part of an ONNX graph that was recognised or left alone.
   std::function<void(const std::string &)> explainFusion;
+  // Called with the module behind each pass: "quantize-weights{...}", and the
+  // seconds that it took.
+  std::function<void(Phase phase, const std::string &pass,
+                     mlir::ModuleOp module, double seconds)>
+      afterPass;
+
   // One diagnostic of the compiler, ready to print: "error: layer.3.qkv: ...".
   std::function<void(const std::string &)> diagnostic;
   // A step begins; done and total count bytes, 0 where they are not known.

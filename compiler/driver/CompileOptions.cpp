@@ -101,6 +101,19 @@ Status readKey(const std::string &key, const Json &value,
     return readString(key, value, options.calibrate);
   if (key == "calibration_tokens")
     return readInteger(key, value, options.calibrationTokens);
+  if (key == "prune_layers")
+    return readInteger(key, value, options.pruneLayers);
+  if (key == "prune_heads")
+    return readInteger(key, value, options.pruneHeads);
+  if (key == "prune_ffn")
+    return readNumber(key, value, options.pruneFfn);
+  if (key == "heal") {
+    if (!value.is_boolean())
+      return wrongType(key, "true or false", value);
+    if (!options.heal)
+      options.heal = value.get<bool>();
+    return Status::ok();
+  }
   if (key == "evaluate")
     return readString(key, value, options.evaluate);
   if (key == "evaluation_tokens")
@@ -135,7 +148,8 @@ Status readKey(const std::string &key, const Json &value,
     return readInteger(key, value, options.context);
   return Status::invalid(
       "unknown key \"" + key +
-      "\" (quantize, calibrate, calibration_tokens, evaluate, "
+      "\" (quantize, calibrate, calibration_tokens, "
+      "prune_layers, prune_heads, prune_ffn, heal, evaluate, "
       "evaluation_tokens, max_kl, max_ppl_increase, table, "
       "kv, context, name, target, levels, "
       "skip, lora, exits, exit_maps, pooling, pipelines)");
@@ -221,6 +235,10 @@ std::string recipeText(const CompileOptions &options) {
   add("quantize", options.quantize);
   add("calibrate", options.calibrate);
   add("calibration_tokens", options.calibrationTokens);
+  add("prune_layers", options.pruneLayers);
+  add("prune_heads", options.pruneHeads);
+  add("prune_ffn", options.pruneFfn);
+  add("heal", options.heal);
   add("evaluate", options.evaluate);
   add("evaluation_tokens", options.evaluationTokens);
   add("max_kl", options.maxKl);
@@ -239,6 +257,10 @@ std::string recipeText(const CompileOptions &options) {
   if (!options.pipelines.empty())
     recipe["pipelines"] = options.pipelines;
   return recipe.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool prunes(const CompileOptions &options) {
+  return options.pruneLayers || options.pruneHeads || options.pruneFfn;
 }
 
 Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
@@ -293,6 +315,20 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     return Status::invalid("calibration tokens " +
                            std::to_string(*options.calibrationTokens) +
                            ": expected a positive number");
+  for (auto [what, amount] : {std::pair("layers", options.pruneLayers),
+                              std::pair("key heads", options.pruneHeads)})
+    if (amount && *amount < 1)
+      return Status::invalid(std::string(what) +
+                             " to prune: expected at least "
+                             "1, found " +
+                             std::to_string(*amount));
+  if (options.pruneFfn && !(*options.pruneFfn > 0 && *options.pruneFfn < 1))
+    return Status::invalid("share of the feed-forward to prune: expected more "
+                           "than 0 and less than 1, found " +
+                           std::to_string(*options.pruneFfn));
+  if (options.heal && !prunes(options))
+    return Status::invalid("healing is for what pruning leaves, and nothing is "
+                           "pruned");
   if (options.evaluationTokens && *options.evaluationTokens <= 0)
     return Status::invalid("evaluation tokens " +
                            std::to_string(*options.evaluationTokens) +

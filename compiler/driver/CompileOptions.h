@@ -25,6 +25,11 @@ struct CompileOptions {
   std::optional<std::string> quantize;  // none, f16, int8, int4-g64-gptq ...
   std::optional<std::string> calibrate; // file of the text to calibrate on
   std::optional<std::int64_t> calibrationTokens; // of it, at most
+  // What to leave out of the model: whole layers, key heads, the share of the
+  // feed-forward's columns; and whether the rest is healed (default: yes).
+  std::optional<std::int64_t> pruneLayers, pruneHeads;
+  std::optional<double> pruneFfn;
+  std::optional<bool> heal;
   std::optional<std::string> evaluate; // file of the text to measure on
   std::optional<std::int64_t> evaluationTokens; // of it, at most
   // What the measured accuracy may cost at most: nats, and a share.
@@ -50,6 +55,9 @@ Status applyRecipe(const std::string &json, const std::string &name,
 
 // The recipe that gives the same options again.
 std::string recipeText(const CompileOptions &options);
+
+// Is something to be left out?
+bool prunes(const CompileOptions &options);
 
 // Checks the values and turns them into those of the pipelines.
 Result<PhaseOptions> phaseOptions(const CompileOptions &options);

@@ -49,8 +49,8 @@ FailureOr<Types> matMulInteger(Inference &in) {
 FailureOr<Types> matMulNBits(Inference &in) {
   std::int64_t k = in.integer("K"), n = in.integer("N"),
                bits = in.integer("bits"), block = in.integer("block_size");
-  if (k < 1 || n < 1)
-    return in.fail("K and N are positive");
+  if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || block > INT32_MAX)
+    return in.fail("K, N and block_size are positive and below 2^31");
   if (bits != 4 && bits != 8)
     return in.fail("codes of " + llvm::Twine(bits) + " bits, expected 4 or 8");
   if (block < 16 || !llvm::isPowerOf2_64(block))

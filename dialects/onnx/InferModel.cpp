@@ -95,7 +95,8 @@ FailureOr<Types> attention(Inference &in) {
 FailureOr<Types> groupQuery(Inference &in) {
   std::int64_t heads = in.integer("num_heads"),
                kvHeads = in.integer("kv_num_heads");
-  if (in.rank(0) != 3 || heads < 1 || kvHeads < 1 || heads % kvHeads != 0)
+  if (in.rank(0) != 3 || heads < 1 || heads > INT32_MAX || kvHeads < 1 ||
+      heads % kvHeads != 0)
     return in.fail("expected query [batch, sequence, hidden], and kv_num_heads "
                    "that divides num_heads");
   if (in.has(1) != in.has(2))

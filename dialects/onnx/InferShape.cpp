@@ -477,7 +477,7 @@ FailureOr<Types> range(Inference &in) {
       double steps = std::ceil((*limit - *start) / *delta);
       if (!(steps < 1e9))
         return in.fail("too long a range");
-      count = std::max<std::int64_t>(0, steps);
+      count = static_cast<std::int64_t>(std::max(0.0, steps));
     }
   } else {
     auto start = knownInts(in.value(0)), limit = knownInts(in.value(1)),
@@ -490,7 +490,7 @@ FailureOr<Types> range(Inference &in) {
                                double((*delta)[0]));
       if (!(steps < 1e9))
         return in.fail("too long a range");
-      count = std::max<std::int64_t>(0, steps);
+      count = static_cast<std::int64_t>(std::max(0.0, steps));
     }
   }
   return in.one({count}, in.element(0));
@@ -505,7 +505,7 @@ FailureOr<Types> trilu(Inference &in) {
 // Channels and pixels by blocks: factor is what the channels are divided by.
 FailureOr<Types> blocks(Inference &in, bool toSpace) {
   std::int64_t block = in.integer("blocksize");
-  if (in.rank(0) != 4 || block < 1)
+  if (in.rank(0) != 4 || block < 1 || block > (1 << 20))
     return in.fail("expected four dimensions and a positive blocksize");
   Dims dims(in.dims(0));
   std::int64_t square = block * block;
@@ -547,8 +547,10 @@ FailureOr<Types> oneHot(Inference &in) {
   std::int64_t depth = kUnknown;
   if (auto known = knownInts(in.value(1)); known && known->size() == 1)
     depth = (*known)[0];
-  else if (auto number = floatScalar(in.value(1)))
-    depth = *number;
+  else if (auto number = floatScalar(in.value(1)); number && *number < 1e9)
+    depth = static_cast<std::int64_t>(*number);
+  if (depth < 0 && depth != kUnknown)
+    return in.fail("a depth of " + llvm::Twine(depth));
   Dims dims(in.dims(0));
   dims.insert(dims.begin() + *axis, depth);
   return in.one(dims, in.element(2));

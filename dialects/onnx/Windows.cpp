@@ -59,6 +59,16 @@ FailureOr<WindowPlan> planWindows(Operation *op) {
   }
   auto outputShape = in.integers("output_shape");
   Dims extra = in.integers("output_padding").value_or(Dims(rank, 0));
+  constexpr std::int64_t most = std::int64_t(1) << 31;
+  auto isSmall = [&](std::int64_t value) { return value >= 0 && value < most; };
+  for (std::int64_t dim : in.dims(0))
+    if (dim != kUnknown && dim >= most)
+      return fail("a dimension of " + llvm::Twine(dim));
+  if (!llvm::all_of(extra, isSmall) ||
+      !llvm::all_of(pads,
+                    [&](auto pad) { return pad > -most && pad < most; }) ||
+      (outputShape && !llvm::all_of(*outputShape, isSmall)))
+    return fail("output_padding, output_shape and pads are numbers below 2^31");
   if (std::int64_t(extra.size()) != rank ||
       (outputShape && std::int64_t(outputShape->size()) != rank))
     return fail("its attributes are not for " + llvm::Twine(rank) +

@@ -41,13 +41,15 @@ std::int32_t roundUpRows(std::int32_t rows) {
   return (rows + kCapacityRows - 1) / kCapacityRows * kCapacityRows;
 }
 
-// Slots for the parts of the sequences that run at once, one query each: a step with
-// more of them takes kernels that need none.
+// Slots for the parts of the sequences that run at once, one query each, or of some
+// queries of few sequences: a step with more of them takes kernels that need none.
+constexpr std::int64_t kLeastQueries = 16;
 Status addPartials(const fbs::Target &target, MemoryContract &contract) {
   std::int64_t parts =
       (std::int64_t(contract.context) + abi::kSegmentTokens - 1) /
       abi::kSegmentTokens;
-  std::int64_t slots = parts * contract.sequences;
+  std::int64_t slots =
+      parts * std::max<std::int64_t>(contract.sequences, kLeastQueries);
   std::int64_t bytes = 0;
   for (const fbs::ProgramSegment *segment : *target.segments())
     for (const fbs::Launch *launch : *segment->launches())

@@ -319,4 +319,27 @@ inline constexpr KernelGrid attentionGrid(int32_t numTiles, int32_t heads,
           static_cast<uint32_t>(kvHeads * attentionParts(heads, kvHeads))};
 }
 
+// ---- sampling ----
+// sample: the token of each row of logits: the largest logit (of equal ones the first)
+// where inverseTemperature is 0 or the largest is infinite; else the largest of
+// logit * inverseTemperature + Gumbel noise of (seed, position, token), as
+// runtime/sample makes it. -1 where a logit is NaN or all are minus infinity. Grid: rowGrid(rows of logits).
+struct SampleRow {
+  uint64_t seed;
+  int64_t position;          // of the token to choose
+  double inverseTemperature; // 0: greedy
+};
+static_assert(sizeof(SampleRow) == 24);
+struct CudaSampleParams {
+  const float *logits; // [numRows, vocab]
+  const SampleRow *rows;
+  int32_t *tokens; // [numRows]
+  int32_t numRows;
+  int32_t vocab;
+};
+static_assert(sizeof(CudaSampleParams) == 32);
+inline constexpr KernelGeometry sampleGeometry() {
+  return {kRowThreads, kRowThreads / 32 * 16, 1, 1};
+}
+
 } // namespace ingot::abi

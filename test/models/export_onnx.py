@@ -5,10 +5,11 @@ usage: export_onnx.py FOLDER FORM    writes FOLDER/FORM.onnx
 
 attention   opset 23: RMSNormalization, RotaryEmbedding, Attention with its past
 gqa         com.microsoft: SkipSimplifiedLayerNormalization, GroupQueryAttention
+int4        as gqa, with MatMulNBits: 4-bit codes, a float16 scale for each 32 columns
 decomposed  what torch.onnx.export makes of the transformers model (needs torch)
 
-The graphs hold no weights: their initializers are external data in the folder's
-model.safetensors, at the offsets of its own header.
+The graphs hold no weights but int4's codes: their initializers are external data in
+the folder's model.safetensors, at the offsets of its own header.
 """
 import json
 import pathlib
@@ -32,6 +33,15 @@ class Weights:
             header = json.loads(file.read(size))
         header.pop("__metadata__", None)
         self.header, self.start = header, 8 + size
+
+    def values(self, name):
+        entry = self.header[name]
+        begin, end = entry["data_offsets"]
+        with open(self.path, "rb") as file:
+            file.seek(self.start + begin)
+            return np.frombuffer(file.read(end - begin),
+                                 {"F16": np.float16, "F32": np.float32}[entry["dtype"]]
+                                 ).reshape(entry["shape"]).astype(np.float32)
 
     def initializer(self, name, as_name=None):
         entry = self.header[name]
@@ -72,9 +82,27 @@ class Graph:
 
     def linear(self, x, name):
         """x times the transpose of a stored [out, in] matrix."""
+        if self.form == "int4":
+            return self.packed(x, name)
         turned = self.node("Transpose", [self.weight(name + ".weight")],
                            name + ".transpose", perm=[1, 0])
         return self.node("MatMul", [x, turned], name + ".product")
+
+
+    def packed(self, x, name, block=32):
+        """The same with codes rounded to nearest: (code - 8) * scale."""
+        values = self.weights.values(name + ".weight")
+        rows, columns = values.shape
+        blocks = values.reshape(rows, columns // block, block)
+        scales = (np.abs(blocks).max(-1) / 7).astype(np.float16)
+        wide = np.where(scales == 0, 1, scales).astype(np.float32)[..., None]
+        codes = np.clip(np.rint(blocks / wide) + 8, 0, 15).astype(np.uint8)
+        codes = codes[..., 0::2] | codes[..., 1::2] << 4
+        return self.node("MatMulNBits",
+                         [x, self.constant(name + ".codes", codes),
+                          self.constant(name + ".scales", scales)],
+                         name + ".product", domain="com.microsoft", K=columns, N=rows,
+                         bits=4, block_size=block)
 
 
 def rotary_tables(config, dtype):
@@ -87,6 +115,8 @@ def rotary_tables(config, dtype):
 
 def build(folder, form):
     graph = Graph(folder)
+    graph.form = form
+    contrib = form in ("gqa", "int4")
     config = graph.config
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     size, hidden = config["head_dim"], config["hidden_size"]
@@ -117,7 +147,7 @@ def build(folder, form):
     def norm(name, stream, update):
         """The stream with the update added, and its norm."""
         weight = graph.weight(name + ".weight")
-        if update is not None and form == "gqa":
+        if update is not None and contrib:
             y, total = name + "_out", name + "_sum"
             graph.nodes.append(helper.make_node(
                 "SkipSimplifiedLayerNormalization", [stream, update, weight],
@@ -125,7 +155,7 @@ def build(folder, form):
             return total, y
         if update is not None:
             stream = graph.node("Add", [stream, update], name + ".residual")
-        if form == "gqa":
+        if contrib:
             y = graph.node("SimplifiedLayerNormalization", [stream, weight], name,
                            axis=-1, epsilon=eps, stash_type=1)
         else:
@@ -168,7 +198,7 @@ def build(folder, form):
     graph.outputs.insert(0, helper.make_tensor_value_info(
         "logits", half, ["batch", "sequence", config["vocab_size"]]))
     opsets = [helper.make_opsetid("", 23 if form == "attention" else 17)]
-    if form == "gqa":
+    if contrib:
         opsets.append(helper.make_opsetid("com.microsoft", 1))
     return helper.make_model(
         helper.make_graph(graph.nodes, "decoder", graph.inputs, graph.outputs, graph.initializers),
@@ -176,7 +206,7 @@ def build(folder, form):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[2] not in ("attention", "gqa", "decomposed"):
+    if len(sys.argv) != 3 or sys.argv[2] not in ("attention", "gqa", "int4", "decomposed"):
         sys.exit(__doc__)
     folder, form = pathlib.Path(sys.argv[1]), sys.argv[2]
     if form == "decomposed":

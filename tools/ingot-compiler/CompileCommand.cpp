@@ -19,6 +19,7 @@ struct CompileFlags {
   BuildRequest build;
   std::string recipe, saveRecipe, from, dumpAfter;
   bool printPipeline = false;
+  bool noHeal = false;
   bool json = false;
   bool explainFusion = false;
 };
@@ -126,6 +127,8 @@ int usage(const char *message) {
 
 int runCompile(CompileFlags &flags) {
   CompileRequest &request = flags.build.compile;
+  if (flags.noHeal)
+    request.options.heal = false;
   if (!flags.recipe.empty()) {
     Result<std::string> text = readText(flags.recipe);
     if (!text)
@@ -142,6 +145,9 @@ int runCompile(CompileFlags &flags) {
             writeText(flags.saveRecipe, recipeText(request.options));
         !status)
       return finish(status);
+  if (flags.printPipeline && prunes(request.options))
+    return usage("--print-pipeline: what is pruned is chosen by a text; ingot "
+                 "inspect shows the pipeline of the artifact");
   if (flags.printPipeline) {
     std::printf("%s\n", wholePipelineText(*phases, request.options).c_str());
     return finish(standardOutputStatus());
@@ -302,9 +308,20 @@ Command addCompileCommand(CLI::App &app) {
                       "before the built-in ones");
   command->add_option("--calibrate", options.calibrate,
                       "Text to choose codes by, for methods that need one "
-                      "(gptq, awq): like what the model will read");
+                      "(gptq, awq), and what to prune: like what the model "
+                      "will read");
   command->add_option("--calibration-tokens", options.calibrationTokens,
                       "Tokens of that text to use at most [32768]");
+  command->add_option("--prune-layers", options.pruneLayers,
+                      "Layers to leave out, those that change least");
+  command->add_option("--prune-heads", options.pruneHeads,
+                      "Key heads to leave out of the whole model, with the "
+                      "query heads that read them");
+  command->add_option("--prune-ffn", options.pruneFfn,
+                      "Share of the feed-forward's columns to leave out of "
+                      "each layer (0.25: a quarter)");
+  command->add_flag("--no-heal", flags->noHeal,
+                    "Do not fit what is left to what the whole model does");
   command->add_option(
       "--evaluate", options.evaluate,
       "Text to measure each lossy step on, for the accuracy ledger; other than "

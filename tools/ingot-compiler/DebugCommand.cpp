@@ -1,6 +1,7 @@
 // `debug`: what happened inside a run, and where two runs part. Parses, calls
 // compiler/debug, prints; nothing is decided here.
 #include "compiler/debug/CompareModels.h"
+#include "compiler/debug/PassTable.h"
 #include "compiler/debug/TraceModel.h"
 #include "compiler/driver/TextModel.h"
 #include "runtime/support/Printable.h"
@@ -271,6 +272,90 @@ CLI::App *addCompare(CLI::App &debug, CompareFlags &flags) {
   return command;
 }
 
+//===----------------------------------------------------------------------===//
+// passes
+//===----------------------------------------------------------------------===//
+
+struct PassesFlags {
+  debug::PassesRequest request;
+  std::string recipe, until;
+  bool json = false;
+};
+
+int runPasses(PassesFlags &flags) {
+  debug::PassesRequest &request = flags.request;
+  if (request.compile.modelPath.empty() == request.fromStage.empty())
+    return usage("expected either MODEL or --from STAGE");
+  if (!flags.recipe.empty()) {
+    Result<std::string> text = readText(flags.recipe);
+    if (!text)
+      return finish(text.status());
+    if (Status status =
+            applyRecipe(*text, flags.recipe, request.compile.options);
+        !status)
+      return finish(status);
+  }
+  if (!flags.until.empty()) {
+    std::optional<Phase> phase = phaseByName(flags.until);
+    if (!phase)
+      return usage("--until: expected import, simplify, compress, fuse or "
+                   "lower");
+    request.compile.until = *phase;
+  }
+  // Hashes of the sources matter to what is made of the stages.
+  request.compile.hashSources =
+      !request.compile.outputPath.empty() || !request.stagesFolder.empty();
+  request.compile.diagnostic = printDiagnostic;
+  mlir::MLIRContext context;
+  prepareContext(context);
+  Result<debug::PassReport> report = debug::tabulatePasses(context, request);
+  if (!report)
+    return finish(report.status());
+  return print(flags.json ? debug::passesJson(*report, request)
+                          : debug::passesText(*report, request),
+               0);
+}
+
+CLI::App *addPasses(CLI::App &debug, PassesFlags &flags) {
+  CLI::App *command = debug.add_subcommand(
+      "passes", "What each pass of a compilation does to the module");
+  debug::PassesRequest &request = flags.request;
+  command->add_option("MODEL", request.compile.modelPath,
+                      "Hugging Face folder, GGUF file, or .mlir stage in lm");
+  addModelOptions(*command, request.compile.options);
+  command->add_option("--recipe", flags.recipe,
+                      "JSON file of these options and, by phase, of "
+                      "pipelines; flags win over it");
+  command->add_option("--until", flags.until, "The last phase to run [lower]");
+  command->add_option(
+      "--diff", request.diffPass,
+      "Show what this pass changed, layer by layer, layers that "
+      "it changed alike once; merge-qkv#2 is its second run");
+  command->add_option("--save-stages", request.stagesFolder,
+                      "Write the module behind each pass into this folder");
+  command->add_option("--from", request.fromStage,
+                      "Go on from a stage of such a folder, with the passes "
+                      "that were left");
+  command->add_option("--ledger", request.ledger,
+                      "An artifact with an accuracy ledger (or the JSON of "
+                      "one), to show beside the passes that it measured");
+  command->add_option("-o,--output", request.compile.outputPath,
+                      "Write the artifact too");
+  command->add_option("--source-folder", request.compile.sourceFolder,
+                      "Where the files of a stage without paths are");
+  command->add_flag("--json", flags.json, "For programs");
+  command->footer(
+      "Operators are those of lm programs, launches those of plans; weights "
+      "are\n"
+      "counted in their encodings, without padding.\n"
+      "\n"
+      "  ingot debug passes ./Model --quantize int8\n"
+      "  ingot debug passes ./Model --diff fuse-rotary-cache-write\n"
+      "  ingot debug passes ./Model --save-stages stages\n"
+      "  ingot debug passes --from stages/04-quantize-weights.mlir -o m.ingot");
+  return command;
+}
+
 } // namespace
 
 Command addDebugCommand(CLI::App &app) {
@@ -281,7 +366,11 @@ Command addDebugCommand(CLI::App &app) {
   CLI::App *trace = addTrace(*debug, *traceFlags);
   auto compareFlags = std::make_shared<CompareFlags>();
   CLI::App *compare = addCompare(*debug, *compareFlags);
+  auto passesFlags = std::make_shared<PassesFlags>();
+  CLI::App *passes = addPasses(*debug, *passesFlags);
   return [=] {
+    if (passes->parsed())
+      return runPasses(*passesFlags);
     if (compare->parsed())
       return runCompare(*compareFlags);
     if (trace->parsed())

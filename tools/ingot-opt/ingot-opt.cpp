@@ -7,6 +7,7 @@
 #include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/prune/Passes.h"
 #include "passes/raise/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,6 +26,7 @@ int main(int argc, char **argv) {
   ingot::registerIngotLmPasses();
   ingot::registerIngotLowerPasses();
   ingot::registerIngotRaisePasses();
+  ingot::registerIngotPrunePasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();

@@ -399,7 +399,7 @@ int main(int argc, char **argv) {
                                 "GGUF file) into an artifact");
 
   app.add_subcommand("debug", "What happened inside a run, and where two runs "
-                              "part: trace, compare");
+                              "part: trace, compare, passes");
 
   TokenizeFlags tokenizeFlags;
   addTokenizeFlags(app, tokenizeFlags)->callback([&] {

@@ -171,6 +171,13 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
     kernel.geometry = abi::mergeGeometry(1);
     return kernel;
   }
+  if (name == "sample") {
+    kernel.op = name;
+    kernel.file = "Sample.cu";
+    kernel.params = "abi::CudaSampleParams";
+    kernel.geometry = abi::sampleGeometry();
+    return kernel;
+  }
   std::int32_t headDim = 0;
   if (name.starts_with("embed_")) {
     INGOT_ASSIGN_OR_RETURN(CudaEncoding encoding, cudaEncoding(rest("embed_")));
@@ -259,6 +266,7 @@ std::vector<std::string> commonCudaKernels() {
   for (const RowOperation &operation : kRowOperations)
     names.emplace_back(operation.op);
   names.emplace_back("attention_merge");
+  names.emplace_back("sample");
   for (const char *activation : {"silu", "gelu", "gelu_tanh", "relu"}) {
     names.push_back(std::string("gated_") + activation);
     names.push_back(std::string("activate_") + activation);

@@ -47,6 +47,7 @@
   FILE(RopeCacheWrite, "compiler/kernels/cuda/RopeCacheWrite.cu")              \
   FILE(RopeTable, "compiler/kernels/cuda/RopeTable.cu")                        \
   FILE(RowBlock, "compiler/kernels/cuda/RowBlock.h")                           \
+  FILE(Sample, "compiler/kernels/cuda/Sample.cu")                              \
   FILE(Weights, "compiler/kernels/cuda/Weights.h")
 
 INGOT_CUDA_FILES(INGOT_EMBED_TEXT)

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/OnnxLayers.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/onnx/OnnxParts.h"
 #include "compiler/frontend/onnx/RotaryTables.h"
 #include "dialects/onnx/OnnxOps.h"
 #include "dialects/onnx/ShapeValues.h"
@@ -20,32 +21,12 @@ using namespace mlir;
 namespace ingot {
 namespace {
 
-struct Linear {
-  Value input;
-  TensorSource weight; // [columns, input columns]
-  std::optional<TensorSource> bias;
-  std::int64_t columns = 0;
-};
-
-struct Norm {
-  NormKind kind = NormKind::Rms;
-  Value input;
-  TensorSource weight;
-  std::optional<TensorSource> bias;
-  double eps = 0;
-};
-
 // One of q, k, v on its way to the attention.
 struct Stream {
   Linear linear;
   std::optional<Norm> norm; // of each head
   Operation *rotation = nullptr;
 };
-
-// Accessors of ODS have no sign.
-std::int64_t integerOf(Operation *op, StringRef name) {
-  return op->getAttrOfType<IntegerAttr>(name).getInt();
-}
 
 // 1 / sqrt(size) where `scale` is that, rounded to a half, a bfloat16 or a float:
 // an export in 16 bits rounds the constant, and means the number.
@@ -66,18 +47,15 @@ double exactScale(double scale, std::int64_t size) {
   return scale;
 }
 
-class LayerReader {
+class LayerReader : private PartReader {
 public:
   LayerReader(ModuleOp module, OnnxFile &file,
               const std::vector<ProbeInput> &inputs, const ProbeSizes &sizes,
               const std::function<void(const std::string &)> &explain,
               const ModelSpec *before, ModelSpec &spec)
-      : module_(module), function_(*module.getOps<func::FuncOp>().begin()),
-        file_(file), inputs_(inputs), sizes_(sizes), explain_(explain),
-        before_(before), spec_(spec) {
-    for (const auto &tensor : file.model().graph().initializer())
-      initializers_.emplace(tensor.name(), &tensor);
-  }
+      : PartReader(file), module_(module),
+        function_(*module.getOps<func::FuncOp>().begin()), inputs_(inputs),
+        sizes_(sizes), explain_(explain), before_(before), spec_(spec) {}
 
   Status run();
 
@@ -89,11 +67,6 @@ private:
       found = onnx::describe(op);
     return Status::unsupported("expected " + expected + ", found " + found);
   }
-  Value through(Value value);
-  Value throughHeads(Value value);
-  std::optional<TensorSource> constant(Value value);
-  std::optional<Linear> linear(Value value);
-  std::optional<Norm> norm(Value value);
   // All norms of a model are alike.
   Status sameAsLast(const Norm &norm) const {
     if (norm.kind == spec_.norm && norm.eps == spec_.normEps &&
@@ -118,13 +91,11 @@ private:
 
   ModuleOp module_;
   func::FuncOp function_;
-  OnnxFile &file_;
   const std::vector<ProbeInput> &inputs_;
   const ProbeSizes &sizes_;
   const std::function<void(const std::string &)> &explain_;
   const ModelSpec *before_;
   ModelSpec &spec_;
-  std::map<std::string, const onnxproto::TensorProto *> initializers_;
   // Layers from the last to the first; parameters of the one being read.
   std::vector<LayerSpec> layers_;
   std::vector<std::map<std::string, TensorSource>> parameters_;
@@ -134,173 +105,6 @@ private:
   std::vector<std::int64_t> pastLayers_;
   std::int64_t rotaryRows_ = 0; // positions that the tables have, 0: any
 };
-
-// Past operators that keep every element: casts between floats (a cache's
-// rounding is the runtime's own), reshapes to the same shape.
-Value LayerReader::through(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    const bool isSame =
-        isa<onnx::IdentityOp, onnx::DropoutOp>(op) ||
-        (isa<onnx::ConcatOp>(op) && op->getNumOperands() == 1) ||
-        (isa<onnx::CastOp>(op) && onnx::isFloatTensor(value.getType()) &&
-         onnx::isFloatTensor(op->getOperand(0).getType())) ||
-        (isa<onnx::ReshapeOp, onnx::SqueezeOp, onnx::UnsqueezeOp,
-             onnx::FlattenOp>(op) &&
-         cast<ShapedType>(value.getType()).getShape() ==
-             cast<ShapedType>(op->getOperand(0).getType()).getShape());
-    if (!isSame)
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-// From [batch, heads, positions, size] back to the heads side by side.
-Value LayerReader::throughHeads(Value value) {
-  value = through(value);
-  while (Operation *op = value.getDefiningOp()) {
-    auto type = cast<RankedTensorType>(value.getType());
-    if (auto transpose = dyn_cast<onnx::TransposeOp>(op)) {
-      auto perm = transpose.getPerm();
-      if (!perm || *perm != ArrayRef<std::int64_t>{0, 2, 1, 3})
-        break;
-    } else if (isa<onnx::ReshapeOp>(op)) {
-      // The last dimension alone is split or joined.
-      auto from = cast<RankedTensorType>(op->getOperand(0).getType());
-      if (from.getRank() < 2 || type.getRank() < 2 ||
-          from.getShape().take_front(2) != type.getShape().take_front(2))
-        break;
-    } else {
-      break;
-    }
-    value = through(op->getOperand(0));
-  }
-  return value;
-}
-
-// A constant of the model, by where it lies in a file.
-std::optional<TensorSource> LayerReader::constant(Value value) {
-  value = through(value);
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa<onnx::ConstantOp, onnx::WeightOp>(op))
-    return std::nullopt;
-  auto name = dyn_cast<NameLoc>(op->getLoc());
-  auto found =
-      name ? initializers_.find(name.getName().str()) : initializers_.end();
-  if (found == initializers_.end())
-    return std::nullopt;
-  auto tensor = file_.read(*found->second, "initializer");
-  if (!tensor || !tensor->file)
-    return std::nullopt;
-  TensorSource source;
-  source.name = tensor->name;
-  source.fileIndex = *tensor->file;
-  source.byteOffset = tensor->byteOffset;
-  source.sizeBytes = tensor->mapped.size();
-  source.shape = tensor->dims;
-  switch (tensor->type) {
-  case OnnxType::Float:
-    source.dtype = WeightDtype::F32;
-    break;
-  case OnnxType::Float16:
-    source.dtype = WeightDtype::F16;
-    break;
-  case OnnxType::Bfloat16:
-    source.dtype = WeightDtype::BF16;
-    break;
-  default:
-    return std::nullopt;
-  }
-  return source;
-}
-
-// A transpose of a stored matrix is said by its source.
-TensorSource transposed(TensorSource source) {
-  std::swap(source.shape[0], source.shape[1]);
-  source.transposed = !source.transposed;
-  return source;
-}
-
-std::optional<Linear> LayerReader::linear(Value value) {
-  value = through(value);
-  Linear result;
-  // A Gemm works on a matrix: the rows of all sequences.
-  if (auto reshape = value.getDefiningOp<onnx::ReshapeOp>())
-    if (auto inner = through(reshape.getData()).getDefiningOp<onnx::GemmOp>())
-      value = inner->getResult(0);
-  if (auto gemm = value.getDefiningOp<onnx::GemmOp>()) {
-    if (gemm.getAlpha().convertToFloat() != 1.0f ||
-        gemm.getBeta().convertToFloat() != 1.0f || gemm.getTransA() != 0)
-      return std::nullopt;
-    auto weight = constant(gemm.getB());
-    if (!weight || weight->shape.size() != 2)
-      return std::nullopt;
-    result.weight = gemm.getTransB() ? *weight : transposed(*weight);
-    if (!onnx::isAbsent(gemm.getC())) {
-      result.bias = constant(gemm.getC());
-      if (!result.bias)
-        return std::nullopt;
-    }
-    result.input = gemm.getA();
-    if (auto reshape = through(result.input).getDefiningOp<onnx::ReshapeOp>())
-      result.input = reshape.getData();
-  } else {
-    if (auto add = value.getDefiningOp<onnx::AddOp>()) {
-      for (auto [bias, other] : {std::pair(add.getA(), add.getB()),
-                                 std::pair(add.getB(), add.getA())})
-        if (auto vector = constant(bias); vector && vector->shape.size() == 1) {
-          result.bias = vector;
-          value = through(other);
-          break;
-        }
-      if (!result.bias)
-        return std::nullopt;
-    }
-    auto product = value.getDefiningOp<onnx::MatMulOp>();
-    if (!product)
-      return std::nullopt;
-    Value matrix = through(product.getB());
-    if (auto transpose = matrix.getDefiningOp<onnx::TransposeOp>()) {
-      auto weight = constant(transpose.getData());
-      if (!weight || weight->shape.size() != 2)
-        return std::nullopt;
-      result.weight = *weight;
-    } else {
-      auto weight = constant(matrix);
-      if (!weight || weight->shape.size() != 2)
-        return std::nullopt;
-      result.weight = transposed(*weight);
-    }
-    result.input = product.getA();
-  }
-  result.columns = result.weight.shape[0];
-  result.input = through(result.input);
-  return result;
-}
-
-std::optional<Norm> LayerReader::norm(Value value) {
-  value = through(value);
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa<onnx::RMSNormalizationOp, onnx::LayerNormalizationOp>(op))
-    return std::nullopt;
-  auto rank = cast<RankedTensorType>(value.getType()).getRank();
-  std::int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
-  auto weight = constant(op->getOperand(1));
-  if ((axis != -1 && axis != rank - 1) || !weight || weight->shape.size() != 1)
-    return std::nullopt;
-  Norm result;
-  result.kind =
-      isa<onnx::RMSNormalizationOp>(op) ? NormKind::Rms : NormKind::Layer;
-  if (result.kind == NormKind::Layer && !onnx::isAbsent(op->getOperand(2))) {
-    result.bias = constant(op->getOperand(2));
-    if (!result.bias)
-      return std::nullopt;
-  }
-  result.input = through(op->getOperand(0));
-  result.weight = *weight;
-  result.eps = op->getAttrOfType<FloatAttr>("epsilon").getValueAsDouble();
-  return result;
-}
 
 //===----------------------------------------------------------------------===//
 // What is computed from positions

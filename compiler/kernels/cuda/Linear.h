@@ -112,9 +112,10 @@ INGOT_DEVICE void copyUnit(const abi::LinearParams &params,
     for (int32_t i = thread; i < kBlockTiles * kUnitGroups * 2; i += count) {
       const int32_t tile = i / (kUnitGroups * 2);
       const int32_t group = firstGroup + i / 2 % kUnitGroups;
-      // A group's last units may lie beyond K; its factors do not.
+      // With the last unit of a group, though that may lie beyond K.
       const bool isThere =
-          group < groups && block.firstTile + tile < block.numTiles;
+          group < groups && block.firstTile + tile < block.numTiles &&
+          (unit % kGroupUnits == kGroupUnits - 1 || unit == block.units - 1);
       const int64_t from =
           isThere ? ((int64_t)(block.firstTile + tile) * groups + group) * 16 +
                         i % 2 * 8

@@ -232,9 +232,9 @@ void CpuExecutor::runSegment(std::vector<BoundLaunch> &launches,
     if (rows <= 0)
       continue;
     runLaunch(launch, rows, std::int32_t(plan.sequences.size()));
-    if (observer_)
-      observer_({*launch.planned, *target_->kernels()->Get(launch.latestKernel),
-                 rows, plan});
+    if (tap_)
+      tap_({*launch.planned, *target_->kernels()->Get(launch.latestKernel),
+            rows, plan});
   }
 }
 

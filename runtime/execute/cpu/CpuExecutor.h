@@ -15,13 +15,13 @@
 namespace ingot {
 
 // A launch that has just run, for whoever observes a step.
-struct ObservedLaunch {
+struct TappedLaunch {
   const fbs::Launch &launch;
   const fbs::Kernel &kernel; // that ran
   std::int32_t rows = 0;     // of the launch's domain
   const StepPlan &step;
 };
-using LaunchObserver = std::function<void(const ObservedLaunch &)>;
+using LaunchTap = std::function<void(const TappedLaunch &)>;
 
 class CpuExecutor final : public Executor {
 public:
@@ -46,7 +46,7 @@ public:
   // Called after each launch of a step, before the next one runs; null: nobody
   // observes. What the observer reads with `bufferRow` is valid during its call
   // alone: buffers share memory.
-  void setObserver(LaunchObserver observer) { observer_ = std::move(observer); }
+  void setTap(LaunchTap tap) { tap_ = std::move(tap); }
   // Row `row` of a buffer of the target: its row_bytes, by its dtype.
   std::span<const std::uint8_t> bufferRow(std::int32_t buffer,
                                           std::int32_t row) const;
@@ -89,7 +89,7 @@ private:
   WorkerPool *pool_ = nullptr;
   std::vector<abi::KernelFn> functions_;
   BindContext context_;
-  LaunchObserver observer_;
+  LaunchTap tap_;
   HostMemory tokenArena_;
   HostMemory logitArena_;
   StepArrays arrays_;

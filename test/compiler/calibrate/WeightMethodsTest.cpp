@@ -2,6 +2,7 @@
 // and what must hold of them whatever the numbers.
 #include "compiler/calibrate/AwqScales.h"
 #include "compiler/calibrate/Gptq.h"
+#include "compiler/calibrate/LeastSquares.h"
 #include "compiler/calibrate/SecondMoments.h"
 
 #include <gtest/gtest.h>
@@ -163,6 +164,56 @@ TEST(AwqScalesTest, KeepsTies) {
   EXPECT_NEAR(scales[1] / scales[0], std::sqrt(2.0), 1e-6);
   for (float scale : awqScales(sizes, 0))
     EXPECT_EQ(scale, 1.0f);
+}
+
+// Where the inputs that are left determine those that are gone, the fitted weights
+// make the same outputs; else they come nearer than the old ones.
+TEST(LeastSquaresTest, MakesUpForWhatIsGone) {
+  std::int64_t rows = 5, columns = 24, tokens = 200;
+  std::vector<float> weights = numbers(3, rows * columns);
+  std::vector<float> inputs = numbers(4, tokens * columns);
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t k = 16; k < columns; ++k)
+      inputs[std::size_t(t * columns + k)] =
+          0.5f * inputs[std::size_t(t * columns + k - 16)] -
+          inputs[std::size_t(t * columns + k - 15)];
+  SecondMoments moments(columns);
+  moments.add(inputs);
+  std::vector<float> mean = moments.mean();
+  std::vector<std::int64_t> kept = {0, 1, 2,  3,  4,  5,  6,  7,
+                                    8, 9, 10, 11, 12, 13, 14, 15};
+  auto errorOf = [&](const std::vector<float> &some) {
+    double sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::vector<float> difference(weights.begin() + r * columns,
+                                    weights.begin() + (r + 1) * columns);
+      for (std::size_t k = 0; k < kept.size(); ++k)
+        difference[std::size_t(kept[k])] -=
+            some[std::size_t(r) * kept.size() + k];
+      sum += rowError(difference, mean);
+    }
+    return sum;
+  };
+  std::vector<float> old = selectColumns(weights, columns, kept);
+  std::vector<float> cross =
+      selectColumns(multiply(weights, mean, columns), columns, kept);
+  auto fitted =
+      fitWeights(selectSquare(mean, columns, kept), cross, old, rows, 16, 1e-6);
+  ASSERT_TRUE(fitted) << fitted.status().message();
+  EXPECT_LT(errorOf(*fitted), 1e-3 * errorOf(old));
+  // A large penalty keeps the old ones.
+  auto held =
+      fitWeights(selectSquare(mean, columns, kept), cross, old, rows, 16, 1e9);
+  ASSERT_TRUE(held);
+  EXPECT_NEAR(errorOf(*held) / errorOf(old), 1, 1e-3);
+}
+
+TEST(LeastSquaresTest, RefusesWhatIsNotFinite) {
+  std::vector<float> moments = {1, 0, 0, INFINITY}, other = {1, 1};
+  auto fitted = fitWeights(moments, other, other, 1, 2);
+  ASSERT_FALSE(fitted);
+  EXPECT_NE(fitted.status().message().find("cannot be fitted"),
+            std::string::npos);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -22,14 +23,12 @@ FaultyModel::FaultyModel(const std::string &family, std::uint32_t seed)
   std::int64_t kvHeads = draw(1, 2), headDim = 16 * draw(1, 2);
   std::int64_t heads = kvHeads * draw(1, 3);
   // Two groups of 32 at least, and a short one in places.
-  std::int64_t hidden = heads * headDim * draw(2, 3);
-  if (family == "qwen2") // has no head_dim of its own
+  std::int64_t hidden =
+      std::max<std::int64_t>(64, heads * headDim * draw(2, 3));
+  if (family == "qwen2") { // has no head_dim of its own
+    while (heads * headDim < 64)
+      headDim *= 2;
     hidden = heads * headDim;
-  if (hidden < 64) {
-    headDim *= 64 / hidden;
-    hidden = 64;
-    if (family == "qwen2")
-      headDim = hidden / heads;
   }
   tiny.config = {{"model_type", family},
                  {"architectures", {classes.at(family)}},

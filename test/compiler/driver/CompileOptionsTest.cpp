@@ -23,6 +23,16 @@ TEST(CompileOptionsTest, RecipeGivesWhatFlagsLeaveOpen) {
 TEST(CompileOptionsTest, RecipeTextReadsBackAsTheSameOptions) {
   CompileOptions options;
   options.quantize = "int4-g32";
+  options.calibrate = "a.txt";
+  options.calibrationTokens = 4096;
+  options.evaluate = "b.txt";
+  options.evaluationTokens = 8192;
+  options.maxKl = 0.01;
+  options.maxPplIncrease = 0.5;
+  options.pruneLayers = 1;
+  options.pruneHeads = 2;
+  options.pruneFfn = 0.25;
+  options.heal = false;
   options.table = "int8";
   options.kv = "f32";
   options.context = 128;
@@ -36,6 +46,8 @@ TEST(CompileOptionsTest, RecipeTextReadsBackAsTheSameOptions) {
   CompileOptions again;
   ASSERT_TRUE(applyRecipe(recipeText(options), "r.json", again));
   EXPECT_EQ(recipeText(again), recipeText(options));
+  EXPECT_EQ(again.maxKl, 0.01);
+  EXPECT_EQ(again.heal, false);
   EXPECT_EQ(again.pipelines.at("fuse"), "fuse-quantize");
 }
 
@@ -50,6 +62,9 @@ TEST(CompileOptionsTest, WhatARecipeMayNotSayIsNamed) {
       {R"({"exits": 2})", "\"exits\": expected an array of integers"},
       {R"({"exits": ["2"]})", "\"exits\": expected an array of integers"},
       {R"({"exit_maps": 2})", "\"exit_maps\": expected a string"},
+      {R"({"max_kl": "0.1"})", "\"max_kl\": expected a number"},
+      {R"({"prune_layers": 0.5})", "\"prune_layers\": expected an integer"},
+      {R"({"heal": 1})", "\"heal\": expected true or false"},
       {R"({"pipelines": {"melt": ""}})", "no phase is named \"melt\""},
       {R"({"pipelines": {"fuse": 1}})", "pipelines.fuse"},
       {R"([1])", "a recipe is a JSON object"},
@@ -74,6 +89,15 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   };
   refused([](CompileOptions &o) { o.quantize = "int3"; }, "int3");
   refused([](CompileOptions &o) { o.quantize = "int4-g48"; }, "g48");
+  refused([](CompileOptions &o) { o.quantize = "int4,a b=int8"; }, "a b");
+  refused([](CompileOptions &o) { o.quantize = "int4,a[=int8"; }, "a[");
+  refused([](CompileOptions &o) { o.calibrationTokens = 0; }, "tokens 0");
+  refused([](CompileOptions &o) { o.evaluationTokens = -1; }, "tokens -1");
+  refused([](CompileOptions &o) { o.maxKl = 1; }, "no evaluation text");
+  refused([](CompileOptions &o) { o.pruneLayers = 0; }, "layers to prune");
+  refused([](CompileOptions &o) { o.pruneHeads = -1; }, "key heads to prune");
+  refused([](CompileOptions &o) { o.pruneFfn = 1; }, "feed-forward to prune");
+  refused([](CompileOptions &o) { o.heal = true; }, "nothing is pruned");
   refused([](CompileOptions &o) { o.kv = "i8"; }, "kv \"i8\"");
   refused([](CompileOptions &o) { o.kv = "int4"; }, "f16, f32 or int8");
   refused([](CompileOptions &o) { o.context = 0; }, "context 0");

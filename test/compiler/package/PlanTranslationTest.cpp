@@ -205,7 +205,7 @@ TEST_F(PlanTranslationTest, CudaTarget) {
     module attributes {plan.model = MODEL, plan.provenance = {compiler = "c", pipeline = "p"}} {
       plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
       plan.target @cuda layout "mma16" levels ["sm_90a", "compute_80"] logits @logits
-          token_arena_bytes 256 logit_row_arena_bytes 64 {
+          token_arena_bytes 320 logit_row_arena_bytes 64 {
         plan.buffer @q domain token offset 0 : !plan.rows<8>
         plan.buffer @a domain token offset 64 : !plan.rows<8>
         plan.buffer @h domain token offset 128 : !plan.half_rows<8>
@@ -221,7 +221,7 @@ TEST_F(PlanTranslationTest, CudaTarget) {
     })";
   std::string whole = text, model = kModule;
   std::size_t begin = model.find("plan.model = ") + 13;
-  std::size_t end = model.find(", plan.provenance");
+  std::size_t end = model.find(",\n  plan.provenance");
   ASSERT_NE(end, std::string::npos);
   whole.replace(whole.find("MODEL"), 5, model.substr(begin, end - begin));
   module = mlir::parseSourceString<mlir::ModuleOp>(whole, &context);

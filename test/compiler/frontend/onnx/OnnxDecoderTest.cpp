@@ -2,6 +2,8 @@
 // share its weights): one spec, the same bytes of the same file, one lm module.
 #include "compiler/frontend/ImportModel.h"
 #include "compiler/frontend/lm/LmBuilder.h"
+#include "compiler/frontend/onnx/OnnxProbe.h"
+#include "compiler/stored/StoredRows.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "gmock/gmock.h"
@@ -76,6 +78,55 @@ TEST_P(Exports, GiveTheModuleOfTheFolder) {
   }
   EXPECT_EQ(moduleText(*exported), moduleText(*folder));
   EXPECT_FALSE(said.empty());
+}
+
+// Codes of MatMulNBits stay codes, and are what they say: (code - 8) * scale.
+TEST(OnnxDecoder, FourBitCodesAreKept) {
+  const std::string path =
+      std::string(INGOT_SOURCE_DIR) + "/test/models/draft/int4.onnx";
+  auto spec = importModel(path);
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  ASSERT_EQ(spec->layers.size(), 2u);
+  auto file = OnnxFile::open(path);
+  ASSERT_TRUE(file.isOk()) << file.status().message();
+  std::map<std::string, OnnxTensor> tensors;
+  for (const auto &proto : file->model().graph().initializer()) {
+    auto tensor = file->read(proto, proto.name());
+    ASSERT_TRUE(tensor.isOk()) << tensor.status().message();
+    tensors.emplace(proto.name(), std::move(*tensor));
+  }
+  int checked = 0;
+  for (const auto &[role, source] : spec->parameters) {
+    if (source.dtype != WeightDtype::Codes)
+      continue;
+    ASSERT_TRUE(source.details.codes.has_value());
+    const OnnxTensor &codes = tensors.at(source.name),
+                     &scales = tensors.at(source.details.codes->scales.name);
+    StoredTensor stored;
+    stored.name = role;
+    stored.form = source.dtype;
+    stored.bytes = codes.bytes();
+    stored.rows = source.shape[0];
+    stored.columns = source.shape[1];
+    stored.details = source.details;
+    stored.details.codes->scales.bytes = scales.bytes();
+    auto rows = StoredRows::create(stored);
+    ASSERT_TRUE(rows.isOk()) << rows.status().message();
+    std::vector<float> values(stored.columns);
+    std::vector<double> numbers = numbersOf(scales);
+    for (std::uint64_t row : {std::uint64_t(0), stored.rows - 1}) {
+      rows->widen(row, values);
+      for (std::uint64_t k = 0; k < stored.columns; ++k) {
+        const std::uint8_t byte = codes.bytes()[(row * stored.columns + k) / 2];
+        const int code = k % 2 ? byte >> 4 : byte & 15;
+        const double scale = numbers[row * (stored.columns / 32) + k / 32];
+        EXPECT_EQ(values[k], static_cast<float>((code - 8) * scale));
+      }
+    }
+    ++checked;
+  }
+  EXPECT_EQ(checked, 2 * 7);
+  EXPECT_FALSE(moduleText(*spec).empty());
 }
 
 TEST(OnnxDecoder, OnlyOnnxExplainsItsFusions) {

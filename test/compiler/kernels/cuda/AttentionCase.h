@@ -237,6 +237,13 @@ struct AttentionCase {
     return result;
   }
 
+  // Queries times `factor` that float16 holds: only sums and probabilities round.
+  void makeExact(float factor) {
+    isExact = true;
+    for (float &x : query)
+      x = simt::halfToFloat(simt::floatToHalf(x * factor));
+  }
+
   // Against softmax in float64. A probability may be off by e = the error of its
   // score, 2^-11 of the sum of |q k|, and 2^-11 of its own rounding; the result by
   // 2 e of the largest value. Probabilities below 2^-14 are rounded in steps of 2^-24.
@@ -264,7 +271,8 @@ struct AttentionCase {
         size += std::fabs(product);
       }
       score *= scale;
-      scoreError = std::max(scoreError, size * scale * 0x1.02p-11);
+      scoreError =
+          std::max(scoreError, size * scale * (isExact ? 0x1p-21 : 0x1.02p-11));
       if (softCap != 0)
         score = softCap * std::tanh(score / softCap);
       scores.push_back(score);
@@ -295,6 +303,7 @@ struct AttentionCase {
   std::vector<float> query;
   int numRows = 0;
   float scale = 0;
+  bool isExact = false;
 };
 
 } // namespace ingot::test

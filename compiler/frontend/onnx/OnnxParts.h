@@ -1,0 +1,60 @@
+// The parts that layers are made of, read from a probed graph: constants by where
+// they lie in a file, projections, norms.
+#pragma once
+
+#include "compiler/frontend/ModelSpec.h"
+#include "compiler/frontend/onnx/OnnxFile.h"
+#include "dialects/onnx/OnnxOps.h"
+
+#include <map>
+#include <optional>
+
+namespace ingot {
+
+struct Linear {
+  mlir::Value input;
+  TensorSource weight; // [columns, input columns]
+  std::optional<TensorSource> bias;
+  std::int64_t columns = 0;
+};
+
+struct Norm {
+  NormKind kind = NormKind::Rms;
+  mlir::Value input;
+  TensorSource weight;
+  std::optional<TensorSource> bias;
+  double eps = 0;
+};
+
+// Accessors of ODS have no sign.
+inline std::int64_t integerOf(mlir::Operation *op, llvm::StringRef name) {
+  return op->getAttrOfType<mlir::IntegerAttr>(name).getInt();
+}
+
+class PartReader {
+public:
+  explicit PartReader(OnnxFile &file);
+
+  // Past operators that keep every element.
+  mlir::Value through(mlir::Value value);
+  // From [batch, heads, positions, size] back to the heads side by side.
+  mlir::Value throughHeads(mlir::Value value);
+  // An initializer that lies in a file.
+  std::optional<OnnxTensor> stored(mlir::Value value);
+  // The same, of floats, as the source of a parameter.
+  std::optional<TensorSource> constant(mlir::Value value);
+  // x times a weight, as MatMul, Gemm or MatMulNBits, and a bias.
+  std::optional<Linear> linear(mlir::Value value);
+  // A norm over the last dimension, of constant weights.
+  std::optional<Norm> norm(mlir::Value value);
+
+protected:
+  OnnxFile &file_;
+
+private:
+  std::optional<TensorSource> codes(onnx::MatMulNBitsOp op);
+
+  std::map<std::string, const onnxproto::TensorProto *> initializers_;
+};
+
+} // namespace ingot

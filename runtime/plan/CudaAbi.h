@@ -27,17 +27,24 @@ inline constexpr uint32_t kCudaAbiVersion = 1;
 //   [0, 2 * paddedK)      float16, zero from K on; paddedK = K rounded up to 64
 //   [scalesOffset, +4)    float32 scale; 1 for a row of zeros, NaN where an element
 //                         is not finite (the halves are 0 then)
-// rowBytes is a multiple of 64; sumsOffset is not used.
+// rowBytes is a multiple of 64. With two parts, which rows have whose sumsOffset is not
+// 0, an element is (halves[k] + rests[k]) * scale:
+//   [0, 2 * paddedK)                     halves
+//   [sumsOffset, + 2 * paddedK)          float16, what the halves leave of it
+//   [scalesOffset, +4)                   scale
 inline constexpr int32_t kCudaUnit =
     64; // of K: what weights and rows are padded to
 inline constexpr int64_t cudaPaddedK(int64_t k) {
   return (k + kCudaUnit - 1) / kCudaUnit * kCudaUnit;
 }
-inline constexpr int64_t halfRowScaleOffset(int64_t k) {
-  return 2 * cudaPaddedK(k);
+inline constexpr int64_t halfRowRestOffset(int64_t k, int32_t parts = 1) {
+  return parts == 1 ? 0 : 2 * cudaPaddedK(k); // of sumsOffset
 }
-inline constexpr int64_t halfRowBytes(int64_t k) {
-  return (halfRowScaleOffset(k) + 4 + 63) / 64 * 64;
+inline constexpr int64_t halfRowScaleOffset(int64_t k, int32_t parts = 1) {
+  return 2 * parts * cudaPaddedK(k);
+}
+inline constexpr int64_t halfRowBytes(int64_t k, int32_t parts = 1) {
+  return (halfRowScaleOffset(k, parts) + 4 + 63) / 64 * 64;
 }
 
 // ---- weights: the layout "mma16" ----
@@ -109,8 +116,10 @@ inline constexpr KernelGeometry mergeGeometry(int32_t heads) {
 //                 64 rows with groups below 64, whose sums take more registers
 enum class LinearTile : int32_t { T8 = 0, T16 = 1, T32 = 2, T64 = 3, P64 = 4 };
 inline constexpr int32_t kLinearWarps = 4;
-inline constexpr bool isSplitTile(LinearTile tile) {
-  return tile < LinearTile::T64;
+// Activations of two parts leave no room for the pieces of 32 tokens: there T32 is 32
+// rows x 32 tokens, each warp 16 x 16 over all of K.
+inline constexpr bool isSplitTile(LinearTile tile, int32_t parts) {
+  return tile < (parts == 1 ? LinearTile::T64 : LinearTile::T32);
 }
 inline constexpr int32_t linearTokens(LinearTile tile) {
   return tile == LinearTile::T8    ? 8
@@ -133,8 +142,8 @@ inline constexpr LinearTile linearTileFor(int32_t numTokens) {
 }
 // A stage of the pipeline holds a unit of K for each warp of a split tile, one unit
 // for all warps of the others.
-inline constexpr int32_t linearStageUnits(LinearTile tile) {
-  return isSplitTile(tile) ? kLinearWarps : 1;
+inline constexpr int32_t linearStageUnits(LinearTile tile, int32_t parts) {
+  return isSplitTile(tile, parts) ? kLinearWarps : 1;
 }
 // Scales, and minima, that belong to a unit: 16 of each tile of rows and group.
 inline constexpr int32_t linearUnitGroups(int32_t group) {
@@ -142,28 +151,32 @@ inline constexpr int32_t linearUnitGroups(int32_t group) {
 }
 inline constexpr int32_t kStageRowHalves = kCudaUnit + 8; // of one token
 inline constexpr int32_t linearStageBytes(CudaCode code, int32_t group,
-                                          bool minimum, LinearTile tile) {
+                                          bool minimum, LinearTile tile,
+                                          int32_t parts) {
   const int32_t tiles = linearRows(tile, group) / kMmaRows;
-  return linearStageUnits(tile) *
+  return linearStageUnits(tile, parts) *
          (tiles * (static_cast<int32_t>(cudaUnitBytes(code)) +
                    linearUnitGroups(group) * 32 * (minimum ? 2 : 1)) +
-          linearTokens(tile) * kStageRowHalves * 2);
+          parts * linearTokens(tile) * kStageRowHalves * 2);
 }
-inline constexpr int32_t linearExchangeBytes(LinearTile tile) {
-  return isSplitTile(tile) ? kLinearWarps * 32 * linearTokens(tile) * 4 : 0;
+inline constexpr int32_t linearExchangeBytes(LinearTile tile, int32_t parts) {
+  return isSplitTile(tile, parts) ? kLinearWarps * 32 * linearTokens(tile) * 4
+                                  : 0;
 }
 inline constexpr int32_t linearStages(CudaCode code, int32_t group,
-                                      bool minimum, LinearTile tile) {
-  const int32_t fit = (80 * 1024 - linearExchangeBytes(tile)) /
-                      linearStageBytes(code, group, minimum, tile);
+                                      bool minimum, LinearTile tile,
+                                      int32_t parts) {
+  const int32_t fit = (80 * 1024 - linearExchangeBytes(tile, parts)) /
+                      linearStageBytes(code, group, minimum, tile, parts);
   return fit < 2 ? 2 : fit > 6 ? 6 : fit;
 }
 inline constexpr KernelGeometry linearGeometry(CudaCode code, int32_t group,
-                                               bool minimum, LinearTile tile) {
+                                               bool minimum, LinearTile tile,
+                                               int32_t parts = 1) {
   return {kLinearWarps * 32,
-          linearStages(code, group, minimum, tile) *
-                  linearStageBytes(code, group, minimum, tile) +
-              linearExchangeBytes(tile),
+          linearStages(code, group, minimum, tile, parts) *
+                  linearStageBytes(code, group, minimum, tile, parts) +
+              linearExchangeBytes(tile, parts),
           linearRows(tile, group), linearTokens(tile)};
 }
 inline constexpr KernelGrid linearGrid(const KernelGeometry &geometry,

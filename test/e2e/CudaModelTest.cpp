@@ -2,6 +2,7 @@
 // executor, its graphs and the kernels' own texts, with the emulator as the device.
 // Logits are compared with the lm module's plain float32 run on the weights that the
 // encoding holds; a token's bits alone with its bits in company; graphs with launches.
+#include "compiler/codegen/cuda/Nvrtc.h"
 #include "compiler/driver/CompileModel.h"
 #include "compiler/reference/LmExecutor.h"
 #include "runtime/engine/Engine.h"
@@ -96,6 +97,12 @@ std::vector<Logits> score(Engine &engine, const std::vector<Tokens> &inputs) {
   return results;
 }
 
+// Without NVRTC there is no code for CUDA; the sentence says where it was looked for.
+std::string whyNoNvrtc() {
+  auto nvrtc = codegen::Nvrtc::open();
+  return nvrtc ? std::string() : nvrtc.status().message();
+}
+
 // The file's bytes.
 std::vector<std::uint8_t> read(const std::string &file) {
   std::ifstream in(file, std::ios::binary);
@@ -186,6 +193,10 @@ std::string bitDifference(const Logits &a, const Logits &b) {
 
 class CudaModelTest : public testing::TestWithParam<Case> {
 protected:
+  void SetUp() override {
+    if (std::string missing = whyNoNvrtc(); !missing.empty())
+      GTEST_SKIP() << missing;
+  }
   std::string compiled() {
     const Case &c = GetParam();
     return compiledModel(c.model, c.quantize, c.kv,
@@ -332,6 +343,14 @@ INSTANTIATE_TEST_SUITE_P(
 // One model, for what is not of the model
 //===----------------------------------------------------------------------===//
 
+class CudaBackEndTest : public testing::Test {
+protected:
+  void SetUp() override {
+    if (std::string missing = whyNoNvrtc(); !missing.empty())
+      GTEST_SKIP() << missing;
+  }
+};
+
 std::string anArtifact() {
   return compiledModel("tiny-llama", "f16", "f16",
                        std::string(kTarget) + " --table f16");
@@ -349,7 +368,7 @@ std::string refused(const std::string &path, EngineOptions wanted,
 
 // Under the emulator's checks: no race, nothing out of bounds, nothing read that
 // nobody wrote, in a prompt, a batch of decoding sequences and their padding rows.
-TEST(CudaBackEndTest, nothingIsAtFault) {
+TEST_F(CudaBackEndTest, nothingIsAtFault) {
   StandInScope scope("check=1,seed=11,memory=64");
   auto engine = open(anArtifact(), options(96, 3));
   ASSERT_TRUE(engine);
@@ -376,7 +395,7 @@ TEST(CudaBackEndTest, nothingIsAtFault) {
   EXPECT_EQ(done, 3u);
 }
 
-TEST(CudaBackEndTest, whoRunsTheModel) {
+TEST_F(CudaBackEndTest, whoRunsTheModel) {
   EngineOptions any;
   {
     StandInScope scope;
@@ -447,7 +466,7 @@ TEST(CudaBackEndTest, whoRunsTheModel) {
   EXPECT_THAT((*engine)->whyNotDevice(), HasSubstr("found none"));
 }
 
-TEST(CudaBackEndTest, anArtifactForTheCpuAlone) {
+TEST_F(CudaBackEndTest, anArtifactForTheCpuAlone) {
   StandInScope scope;
   std::string artifact =
       compiledModel("tiny-llama", "f16", "f16", "--levels x86-64-v3");
@@ -461,7 +480,7 @@ TEST(CudaBackEndTest, anArtifactForTheCpuAlone) {
 }
 
 // A kernel of another text than the stand-in's is refused, not run.
-TEST(CudaBackEndTest, anotherTextIsRefused) {
+TEST_F(CudaBackEndTest, anotherTextIsRefused) {
   std::string artifact = anArtifact();
   std::vector<std::uint8_t> bytes = read(artifact);
   const std::string mark = "ingot_source_";
@@ -487,7 +506,7 @@ TEST(CudaBackEndTest, anotherTextIsRefused) {
 
 // Stopped after the last phase and gone on from its text, the compiler gives the same
 // bytes; and the cpu beside a CUDA target computes what it computes alone.
-TEST(CudaBackEndTest, thePlanIsItsText) {
+TEST_F(CudaBackEndTest, thePlanIsItsText) {
   TempFolder folder;
   mlir::MLIRContext context;
   prepareContext(context);
@@ -524,7 +543,7 @@ TEST(CudaBackEndTest, thePlanIsItsText) {
   EXPECT_EQ(bitDifference(logits[0], logits[1]), "");
 }
 
-TEST(CudaBackEndTest, aProfileHasTheTimesOfLaunches) {
+TEST_F(CudaBackEndTest, aProfileHasTheTimesOfLaunches) {
   StandInScope scope;
   auto engine = open(anArtifact(), options(64));
   ASSERT_TRUE(engine);

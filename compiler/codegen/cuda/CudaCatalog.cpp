@@ -231,17 +231,27 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
     if (!tile)
       return wrong(name, "expected linear_<encoding>_<tile>, the tile t8, t16, "
                          "t32, t64 or p64");
-    INGOT_ASSIGN_OR_RETURN(CudaEncoding encoding,
-                           cudaEncoding(part.substr(0, bar)));
+    std::string_view spelling = part.substr(0, bar);
+    const int parts = spelling.ends_with("x2") ? 2 : 1;
+    if (parts == 2)
+      spelling.remove_suffix(2);
+    INGOT_ASSIGN_OR_RETURN(CudaEncoding encoding, cudaEncoding(spelling));
+    if (parts == 2 && encoding.code != CudaCode::F16 &&
+        encoding.code != CudaCode::BF16)
+      return wrong(name,
+                   "activations of two parts (x2) are offered with f16 and "
+                   "bf16 weights");
     kernel.op = "linear";
-    kernel.file = abi::isSplitTile(*tile) ? "LinearSplit.cu" : "LinearWide.cu";
+    kernel.file =
+        abi::isSplitTile(*tile, parts) ? "LinearSplit.cu" : "LinearWide.cu";
     kernel.params = "abi::LinearParams";
     addEncoding(encoding, kernel);
     std::string spelled(spellLinearTile(*tile));
     spelled[0] = static_cast<char>(spelled[0] - 'a' + 'A');
     kernel.constants.emplace_back("INGOT_TILE", spelled);
+    kernel.constants.emplace_back("INGOT_PARTS", std::to_string(parts));
     kernel.geometry = abi::linearGeometry(encoding.code, encoding.group,
-                                          encoding.minimum, *tile);
+                                          encoding.minimum, *tile, parts);
     return kernel;
   }
   return wrong(name, "no such operation");
@@ -279,6 +289,10 @@ std::vector<std::string> commonCudaKernels() {
       names.push_back(std::string("linear_") + encoding + "_" +
                       std::string(tile));
   }
+  for (const char *encoding : {"f16x2", "bf16x2"})
+    for (const auto &[tile, value] : kTiles)
+      names.push_back(std::string("linear_") + encoding + "_" +
+                      std::string(tile));
   for (const char *cache :
        {"h16_f16", "h64_f16", "h64_bf16", "h64_i8", "h80_f16", "h96_f16",
         "h128_f16", "h128_bf16", "h128_i8", "h256_f16", "h256_i8"})

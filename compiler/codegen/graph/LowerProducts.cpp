@@ -70,7 +70,7 @@ Scalar element(Lowering &l, Tensor from, Indices batch, Value row,
   Index at(batch);
   at.push_back(row);
   at.push_back(column);
-  Index own(ArrayRef(at).take_back(from.rank()));
+  Index own(at.end() - from.rank(), at.end());
   for (std::int64_t i = 0; i + 2 < from.rank(); ++i)
     if (from.dim(i) == 1)
       own[i] = l.index(0);

@@ -48,7 +48,7 @@ Tensor Lowering::out(unsigned i) {
     if (result == i)
       return tensor;
   auto [tensor, place] =
-      allocate(cast<RankedTensorType>(op->getResult(i).getType()));
+      allocate(llvm::cast<RankedTensorType>(op->getResult(i).getType()));
   made_.push_back({i, tensor});
   places_[i] = place;
   return tensor;

@@ -1,7 +1,8 @@
 // What the tiles of `linear` share. The law, whatever the tile:
 //
 //   unit g of K: max(64, group) elements
-//     part = an mma for each 16 elements, ascending, from 0
+//     part = an mma for each 16 elements (of their halves, then of what these leave,
+//            where activations have two parts), ascending, from 0
 //     u    = part                               float encodings, a scale for a row
 //          = part * scale                       groups of 64 and more
 //          = fma(part, scale, u), from 0        each smaller group, ascending
@@ -18,11 +19,13 @@
 namespace ingot::device {
 
 constexpr abi::LinearTile kTile = abi::LinearTile::INGOT_TILE;
-constexpr int32_t kStages = abi::linearStages(kCode, kGroup, kMinimum, kTile);
+constexpr int32_t kParts = INGOT_PARTS; // of an activation
+constexpr int32_t kStages =
+    abi::linearStages(kCode, kGroup, kMinimum, kTile, kParts);
 constexpr int32_t kTileTokens = abi::linearTokens(kTile);
 constexpr int32_t kBlockTiles = abi::linearRows(kTile, kGroup) / abi::kMmaRows;
 constexpr int32_t kUnitGroups = abi::linearUnitGroups(kGroup);
-constexpr int32_t kStageUnits = abi::linearStageUnits(kTile);
+constexpr int32_t kStageUnits = abi::linearStageUnits(kTile, kParts);
 // Units that make one group, where a group is more than one.
 constexpr int32_t kGroupUnits =
     kGroup > abi::kCudaUnit ? kGroup / abi::kCudaUnit : 1;
@@ -35,7 +38,7 @@ struct Stages {
   uint8_t *codes;   // [stage][unit][tile][kUnitBytes]
   uint16_t *scales; // [stage][unit][tile][kUnitGroups][16]
   uint16_t *mins;
-  uint16_t *rows; // [stage][unit][token][kStageRowHalves]
+  uint16_t *rows; // [stage][unit][part][token][kStageRowHalves]
 
   INGOT_DEVICE_MEMBER uint8_t *codesOf(int32_t stage, int32_t unit,
                                        int32_t tile) const {
@@ -48,9 +51,11 @@ struct Stages {
            abi::kMmaRows;
   }
   INGOT_DEVICE_MEMBER uint16_t *rowOf(int32_t stage, int32_t unit,
-                                      int32_t token) const {
-    return rows + ((stage * kStageUnits + unit) * kTileTokens + token) *
-                      abi::kStageRowHalves;
+                                      int32_t token, int32_t part = 0) const {
+    return rows +
+           (((stage * kStageUnits + unit) * kParts + part) * kTileTokens +
+            token) *
+               abi::kStageRowHalves;
   }
 };
 INGOT_DEVICE Stages takeStages(SharedMemory &memory) {
@@ -65,8 +70,8 @@ INGOT_DEVICE Stages takeStages(SharedMemory &memory) {
   if constexpr (kUnitGroups > 0 && kMinimum)
     stages.mins = memory.take<uint16_t>(units * kBlockTiles * kUnitGroups *
                                         abi::kMmaRows);
-  stages.rows =
-      memory.take<uint16_t>(units * kTileTokens * abi::kStageRowHalves);
+  stages.rows = memory.take<uint16_t>(units * kParts * kTileTokens *
+                                      abi::kStageRowHalves);
   return stages;
 }
 
@@ -130,14 +135,19 @@ INGOT_DEVICE void copyUnit(const abi::LinearParams &params,
     }
   }
   INGOT_UNROLL_COPIES
-  for (int32_t i = thread; i < kTileTokens * 8; i += count) {
-    const int32_t token = block.firstToken + i / 8;
+  for (int32_t i = thread; i < kParts * kTileTokens * 8; i += count) {
+    // Of one part, plainly: what ptxas is given decides what it spills.
+    const int32_t part = kParts == 1 ? 0 : i / (kTileTokens * 8);
+    const int32_t inTile = kParts == 1 ? i / 8 : i / 8 % kTileTokens;
+    const int32_t token = block.firstToken + inTile;
     const bool isThere = exists && token < params.numTokens;
-    const uint8_t *from = params.quantized.data +
-                          (isThere ? token * params.quantized.rowBytes +
-                                         (unit * abi::kCudaUnit + i % 8 * 8) * 2
-                                   : 0);
-    copyAsync16(stages.rowOf(stage, slot, i / 8) + i % 8 * 8, from,
+    const uint8_t *from =
+        params.quantized.data +
+        (isThere ? token * params.quantized.rowBytes +
+                       (part ? params.quantized.sumsOffset : 0) +
+                       (unit * abi::kCudaUnit + i % 8 * 8) * 2
+                 : 0);
+    copyAsync16(stages.rowOf(stage, slot, inTile, part) + i % 8 * 8, from,
                 isThere ? 16 : 0);
   }
 }
@@ -223,11 +233,15 @@ INGOT_DEVICE void multiplyColumn(float (&u)[tiles][4], ColumnSums<tiles> &part,
   const int32_t lane = laneOf();
   const uint16_t *rows =
       stages.rowOf(stage, slot, column * 8 + lane % 8) + lane / 8 * 8;
-  uint32_t b[4];
+  uint32_t b[kParts][4];
   INGOT_UNROLL
   for (int32_t step = 0; step < kSteps; ++step) {
-    if (step % 2 == 0)
-      loadMatrices4(b, rows + step * 16);
+    if (step % 2 == 0) {
+      INGOT_UNROLL
+      for (int32_t i = 0; i < kParts; ++i)
+        loadMatrices4(b[i], rows + step * 16 +
+                                i * kTileTokens * abi::kStageRowHalves);
+    }
     if (isSmall && step % kGroupSteps == 0) {
       // Keeps ptxas from beginning more groups than it has registers for.
       if constexpr (kMinimum)
@@ -235,12 +249,17 @@ INGOT_DEVICE void multiplyColumn(float (&u)[tiles][4], ColumnSums<tiles> &part,
       part.clear();
     }
     INGOT_UNROLL
-    for (int32_t r = 0; r < tiles; ++r)
-      mmaF16(part.c[r], unit.a[r][step], b[step % 2 * 2], b[step % 2 * 2 + 1]);
-    if constexpr (kMinimum) {
-      constexpr uint32_t ones = 0x3c003c00u;
-      const uint32_t a[4] = {ones, ones, ones, ones};
-      mmaF16(part.tokens, a, b[step % 2 * 2], b[step % 2 * 2 + 1]);
+    for (int32_t i = 0; i < kParts; ++i) {
+      const uint32_t b0 = b[i][step % 2 * 2];
+      const uint32_t b1 = b[i][step % 2 * 2 + 1];
+      INGOT_UNROLL
+      for (int32_t r = 0; r < tiles; ++r)
+        mmaF16(part.c[r], unit.a[r][step], b0, b1);
+      if constexpr (kMinimum) {
+        constexpr uint32_t ones = 0x3c003c00u;
+        const uint32_t a[4] = {ones, ones, ones, ones};
+        mmaF16(part.tokens, a, b0, b1);
+      }
     }
     if (isSmall && step % kGroupSteps == kGroupSteps - 1) {
       if (step < kGroupSteps)

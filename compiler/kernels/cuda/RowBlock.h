@@ -87,7 +87,11 @@ INGOT_DEVICE void writeRow(Value valueAt, int32_t row, int32_t width,
     float value = 0.0f;
     if (k < width && isFinite)
       value = own ? own[k] : valueAt(k);
-    ((uint16_t *)to)[k] = toHalf(value * by.inverse);
+    const uint16_t half = toHalf(value * by.inverse);
+    ((uint16_t *)to)[k] = half;
+    if (halves.sumsOffset) // rows of two parts
+      ((uint16_t *)(to + halves.sumsOffset))[k] =
+          toHalf(value * by.inverse - fromHalf(half));
   }
   if (threadIdx.x == 0)
     *(float *)(to + halves.scalesOffset) = by.scale;

@@ -19,9 +19,17 @@ TEST(CudaCatalog, NamesSayEverything) {
       {"INGOT_CODE", "I4"},
       {"INGOT_GROUP", "32"},
       {"INGOT_MINIMUM", "true"},
-      {"INGOT_TILE", "T16"}};
+      {"INGOT_TILE", "T16"},
+      {"INGOT_PARTS", "1"}};
   EXPECT_EQ(kernel->constants, want);
   EXPECT_EQ(kernel->geometry.tokens, 16);
+  // Activations of two parts: T32 is no split tile there.
+  auto two = cudaKernel("linear_bf16x2_t32");
+  ASSERT_TRUE(two) << two.status().message();
+  EXPECT_EQ(two->file, "LinearWide.cu");
+  EXPECT_EQ(cudaKernel("linear_bf16_t32")->file, "LinearSplit.cu");
+  EXPECT_EQ(two->constants.back(),
+            std::pair(std::string("INGOT_PARTS"), std::string("2")));
   auto attention = cudaKernel("attention_split_h128_bf16");
   ASSERT_TRUE(attention) << attention.status().message();
   EXPECT_EQ(attention->op, "attention_split");
@@ -38,6 +46,9 @@ TEST(CudaCatalog, WrongNamesAreRefusedByTheirWrongPart) {
        {std::pair{"linear_f32_t8", "\"f32\""},
         {"linear_f16_t9", "t8, t16, t32, t64 or p64"},
         {"linear_f16", "t8, t16, t32, t64 or p64"},
+        {"linear_i8g32x2_t8", "offered with f16 and bf16 weights"},
+        {"linear_x2_t8", "\"\""},
+        {"embed_f16x2", "\"f16x2\""},
         {"linear_i8g48_t8", "groups of 16, 32, 64, 128 and 256"},
         {"linear_i8g032_t8", "groups of 16"},
         {"attention_h60_f16", "multiples of 8"},

@@ -53,7 +53,8 @@ std::string problemOf(const ModelProto &model) {
 
 template <typename T> std::vector<T> valuesOf(const OnnxTensor &tensor) {
   std::vector<T> values(tensor.bytes().size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
+  if (!values.empty()) // an empty tensor has no address
+    std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
   return values;
 }
 

@@ -15,8 +15,8 @@ Slice whole(int items) { return {0, items, 0, 0, nullptr}; }
 // The half rows that a kernel wrote are those that the host makes of the floats that
 // it wrote.
 void expectHalves(const HalfRows &got, const std::vector<float> &values,
-                  int width) {
-  const HalfRows want = HalfRows::of(values, width);
+                  int width, int parts = 1) {
+  const HalfRows want = HalfRows::of(values, width, parts);
   for (int row = 0; row < int(values.size()) / width; ++row) {
     const std::vector<float> own(values.begin() + row * width,
                                  values.begin() + (row + 1) * width);
@@ -66,6 +66,14 @@ TEST(CudaElementwise, QuantizeEqualsTheStatedLaw) {
       EXPECT_TRUE(report.isClean()) << report.text();
       expectHalves(halves, values, width);
     }
+  }
+  {
+    const std::vector<float> own = oddRows(random, 7, 300);
+    DeviceArray<float> input(own);
+    HalfRows halves(7, 300, 2);
+    const abi::QuantizeParams params{input.data(), halves.rows(), 7, 300};
+    EXPECT_TRUE(launchKernel("quantize", abi::rowGrid(7), params).isClean());
+    expectHalves(halves, own, 300, 2);
   }
   std::vector<float> values = uniforms(random, 3 * 100, -1, 1);
   values[150] = std::numeric_limits<float>::quiet_NaN();

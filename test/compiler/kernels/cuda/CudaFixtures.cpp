@@ -61,13 +61,13 @@ std::vector<simt::LaunchOptions> schedules(std::uint64_t seed) {
 }
 
 // ---- half rows ----
-HalfRows::HalfRows(int numRows, int width)
-    : width_(width), rowBytes_(abi::halfRowBytes(width)),
+HalfRows::HalfRows(int numRows, int width, int parts)
+    : width_(width), parts_(parts), rowBytes_(abi::halfRowBytes(width, parts)),
       bytes_(std::size_t(numRows) * std::size_t(rowBytes_)) {}
 
-HalfRows HalfRows::of(const std::vector<float> &values, int width) {
+HalfRows HalfRows::of(const std::vector<float> &values, int width, int parts) {
   const int numRows = int(values.size()) / width;
-  HalfRows made(numRows, width);
+  HalfRows made(numRows, width, parts);
   for (int row = 0; row < numRows; ++row) {
     float largest = 0;
     bool isFinite = true;
@@ -86,30 +86,40 @@ HalfRows HalfRows::of(const std::vector<float> &values, int width) {
       const float value = k < width && isFinite
                               ? values[std::size_t(row * width + k)] / scale
                               : 0.0f;
-      reinterpret_cast<std::uint16_t *>(own)[k] = floatToHalf(value);
+      auto *halves = reinterpret_cast<std::uint16_t *>(own);
+      halves[k] = floatToHalf(value);
+      if (parts == 2)
+        halves[abi::cudaPaddedK(width) + k] =
+            floatToHalf(value - halfToFloat(halves[k]));
     }
-    *reinterpret_cast<float *>(own + abi::halfRowScaleOffset(width)) = scale;
+    *reinterpret_cast<float *>(own + abi::halfRowScaleOffset(width, parts)) =
+        scale;
     // No kernel reads what lies behind the scale.
-    simt::markInitialised(own, std::size_t(abi::halfRowScaleOffset(width)) + 4);
+    simt::markInitialised(
+        own, std::size_t(abi::halfRowScaleOffset(width, parts)) + 4);
   }
   return made;
 }
 
 abi::QuantizedRows HalfRows::rows() const {
   return {bytes_.data(), rowBytes_,
-          std::int32_t(abi::halfRowScaleOffset(width_)), 0};
+          std::int32_t(abi::halfRowScaleOffset(width_, parts_)),
+          std::int32_t(abi::halfRowRestOffset(width_, parts_))};
 }
 
 double HalfRows::valueAt(int row, int k) const {
   const std::uint8_t *own = bytes_.data() + row * rowBytes_;
-  return double(halfToFloat(reinterpret_cast<const std::uint16_t *>(own)[k])) *
-         *reinterpret_cast<const float *>(own +
-                                          abi::halfRowScaleOffset(width_));
+  const auto *halves = reinterpret_cast<const std::uint16_t *>(own);
+  double value = halfToFloat(halves[k]);
+  if (parts_ == 2)
+    value += halfToFloat(halves[abi::cudaPaddedK(width_) + k]);
+  return value * *reinterpret_cast<const float *>(
+                     own + abi::halfRowScaleOffset(width_, parts_));
 }
 
 std::vector<std::uint8_t> HalfRows::row(int row) const {
   const std::uint8_t *own = bytes_.data() + row * rowBytes_;
-  return {own, own + abi::halfRowScaleOffset(width_) + 4};
+  return {own, own + abi::halfRowScaleOffset(width_, parts_) + 4};
 }
 
 // ---- weights ----

@@ -49,15 +49,16 @@ std::vector<simt::LaunchOptions> schedules(std::uint64_t seed = 1);
 // Half rows as runtime/plan/CudaAbi.h states them, made on the host.
 class HalfRows {
 public:
-  HalfRows(int numRows, int width);
-  static HalfRows of(const std::vector<float> &values, int width);
+  HalfRows(int numRows, int width, int parts = 1);
+  static HalfRows of(const std::vector<float> &values, int width,
+                     int parts = 1);
 
   abi::QuantizedRows rows() const;
   double valueAt(int row, int k) const; // what the half stands for
   std::vector<std::uint8_t> row(int row) const;
 
 private:
-  int width_;
+  int width_, parts_;
   std::int64_t rowBytes_;
   DeviceArray<std::uint8_t> bytes_;
 };

@@ -72,7 +72,8 @@ TEST_P(CudaLinear, NonFiniteActivationsShow) {
 
 INSTANTIATE_TEST_SUITE_P(Encodings, CudaLinear,
                          testing::Values("f16", "bf16", "i8g32", "i8g128",
-                                         "i8c", "i4g32", "i4g32m", "i4g128"),
+                                         "i8c", "i4g32", "i4g32m", "i4g128",
+                                         "f16x2", "bf16x2"),
                          [](const auto &of) { return of.param; });
 
 } // namespace

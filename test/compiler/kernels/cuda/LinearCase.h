@@ -16,7 +16,10 @@ struct LinearCase {
   LinearCase(Random &random, const std::string &encoding, Shape shape,
              bool hasEpilogue)
       : encoding(encoding), shape(shape),
-        weights(random, encoding, shape.n, shape.k),
+        parts(encoding.ends_with("x2") ? 2 : 1),
+        weights(random,
+                parts == 2 ? encoding.substr(0, encoding.size() - 2) : encoding,
+                shape.n, shape.k),
         input(uniforms(random, std::size_t(shape.tokens * shape.k), -3, 3)) {
     for (float &x : input)
       if (below(random, 20) == 0)
@@ -36,7 +39,7 @@ struct LinearCase {
                          simt::LaunchReport *kept = nullptr) const {
     const std::vector<float> part(input.begin() + first * shape.k,
                                   input.begin() + (first + count) * shape.k);
-    const HalfRows rows = HalfRows::of(part, shape.k);
+    const HalfRows rows = HalfRows::of(part, shape.k, parts);
     DeviceArray<float> output(std::size_t(count * stride()));
     DeviceArray<float> deviceBias(bias);
     if (!residual.empty()) {
@@ -74,7 +77,7 @@ struct LinearCase {
   // at most 2^-11 of itself, or half a step of the least of its row; of the half rows
   // that the kernel read, only the float32 sums may differ.
   void compare(const std::vector<float> &y) const {
-    const HalfRows rows = HalfRows::of(input, shape.k);
+    const HalfRows rows = HalfRows::of(input, shape.k, parts);
     for (int t = 0; t < shape.tokens; ++t) {
       double largest = 0;
       for (int k = 0; k < shape.k; ++k)
@@ -100,7 +103,8 @@ struct LinearCase {
         EXPECT_NEAR(got, ofHalves + added, sums)
             << encoding << " token " << t << " row " << row;
         EXPECT_NEAR(got, twin + added,
-                    sums + 0x1p-11 * size + largest * 0x1p-38 * weightSize)
+                    sums + (parts == 1 ? 0x1p-11 : 0x1p-22) * size +
+                        largest * 0x1p-38 * weightSize)
             << encoding << " token " << t << " row " << row;
       }
     }
@@ -116,6 +120,7 @@ struct LinearCase {
 
   std::string encoding;
   Shape shape;
+  int parts; // of an activation
   TestWeights weights;
   std::vector<float> input, bias, residual;
 };

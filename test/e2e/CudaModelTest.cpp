@@ -321,9 +321,9 @@ TEST_P(CudaModelTest, greedyTextIsTheReferences) {
 }
 
 // The trained model keeps the bounds of the encodings, 1e-5 for float16 and 1e-4 for
-// integers. The random ones choose sharply between large scores of attention: an
-// error of float16 in a query is one of |q| |k| 2^-12 in a score, which the norms of
-// queries and keys bound in tiny-qwen3 and nothing bounds in the others.
+// integers. Random ones without norms of queries and keys choose sharply between large
+// scores of attention, which magnifies what float16 rounds off in activations (most of
+// it, in a simulation of tiny-llama) and in queries.
 INSTANTIATE_TEST_SUITE_P(
     Models, CudaModelTest,
     testing::Values(Case{"draft", "f16", "f16", "f16", 1e-5},

@@ -138,6 +138,22 @@ def QuantizeWeightsPass : Lm_Pass<"quantize-weights"> {
   ];
 }
 
+def QuantizeKvPass : Lm_Pass<"quantize-kv"> {
+  let summary = "Keep keys and values as codes of 8 bits.";
+  let description = [{
+    Guarantees: every `lm.state` is of i8: codes of -127 to 127 with a float32 scale
+    for each position and head (docs/numerics.md), a little more than half the bytes
+    of f16. Lossy; the ledger measures it (docs/ledger.md).
+
+    ```mlir
+    lm.state @kv0 {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+    // becomes
+    lm.state @kv0 {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = i8}
+    ```
+  }];
+  let statistics = [Statistic<"numStates", "num-states", "States that became codes">];
+}
+
 def InsertQuantizePass : Lm_Pass<"insert-quantize"> {
   let summary = "Quantise the rows that go into linear operators of integer encodings.";
   let description = [{

@@ -111,7 +111,6 @@ private:
             std::string("the ledger follows the options; the ") + phase +
             " phase has a pipeline of its own, whose steps are not known here");
     CompileOptions options = whole;
-    bool quantizesKv = whole.kv.value_or("f16") == "int8";
     options.quantize.reset();
     options.table.reset();
     options.skip.reset();
@@ -122,7 +121,8 @@ private:
     options.pruneHeads.reset();
     options.pruneFfn.reset();
     options.heal.reset();
-    if (quantizesKv)
+    options.quantizeKv.reset();
+    if (options.kv == "int8")
       options.kv.reset();
     steps_.push_back({"import", "as stored", options});
     const std::vector<Pruning> &prunings = request_.compile.prunings;
@@ -140,8 +140,8 @@ private:
       steps_.push_back({"quantize-weights", quantizeWeightsText(phases),
                         options, prunings.size()});
     }
-    if (quantizesKv) {
-      options.kv = whole.kv;
+    if (quantizesKv(whole)) {
+      options.quantizeKv = "int8";
       steps_.push_back({"quantize-kv", "int8", options, prunings.size()});
     }
     // Exits are lossless until a request asks; the last plan has them.

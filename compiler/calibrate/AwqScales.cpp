@@ -50,10 +50,10 @@ public:
         codes_(std::size_t(shape.group)) {}
 
   // `block` [size, size] is the part of the moments.
-  Result<std::uint16_t> run(std::span<const float> values,
-                            std::span<const float> block, std::uint8_t *codes) {
-    INGOT_ASSIGN_OR_RETURN(std::uint16_t best, scaleOfGroup(values, shape_));
-    double least = errorAt(values, block, best);
+  Result<GroupScale> run(std::span<const float> values,
+                         std::span<const float> block, std::uint8_t *codes) {
+    INGOT_ASSIGN_OR_RETURN(GroupScale best, scaleOfGroup(values, shape_));
+    double least = errorAt(values, block, best.scale);
     std::copy_n(codes_.begin(), values.size(), codes);
     float extreme = 0;
     for (float value : values)
@@ -72,7 +72,7 @@ public:
         if (error >= least)
           continue;
         least = error;
-        best = scale;
+        best.scale = scale;
         std::copy_n(codes_.begin(), values.size(), codes);
       }
     return best;
@@ -102,6 +102,7 @@ Result<GroupCodes> roundToInputs(std::span<const float> weights,
                                  const CodeShape &shape,
                                  std::span<const float> moments,
                                  unsigned threads) {
+  INGOT_RETURN_IF_ERROR(checkFiniteWeights(weights, columns));
   GroupCodes result;
   result.resize(rows, columns, shape);
   std::int64_t groups = shape.groups(columns);
@@ -114,9 +115,10 @@ Result<GroupCodes> roundToInputs(std::span<const float> weights,
       block.insert(block.end(), moments.begin() + i * columns + begin,
                    moments.begin() + i * columns + end);
   }
-  std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> next{0}, underflowed{0};
   std::mutex mutex;
   Status failure;
+  std::int64_t failedRow = rows;
   runOnThreads(threads, [&] {
     GroupSearch search(shape);
     for (std::int64_t row = next.fetch_add(1); row < rows;
@@ -129,14 +131,21 @@ Result<GroupCodes> roundToInputs(std::span<const float> weights,
             blocks[std::size_t(g)], &result.codes[std::size_t(begin)]);
         if (!scale) {
           std::lock_guard<std::mutex> lock(mutex);
-          failure = scale.status();
+          if (row < failedRow) {
+            failedRow = row;
+            failure = scale.status().withContext(
+                "row " + std::to_string(row) + " column " +
+                std::to_string(g * shape.group));
+          }
           return;
         }
-        result.scales[std::size_t(row * groups + g)] = *scale;
+        result.scales[std::size_t(row * groups + g)] = scale->scale;
+        underflowed += scale->isUnderflowed;
       }
   });
   if (!failure)
     return failure;
+  result.underflowedGroups = underflowed;
   return result;
 }
 
@@ -170,6 +179,9 @@ Result<AwqChoice> searchAwqScales(std::span<const AwqWeight> weights,
                                   std::span<const float> moments,
                                   std::span<const float> meanMagnitude,
                                   const AwqOptions &options) {
+  for (const AwqWeight &weight : weights)
+    INGOT_RETURN_IF_ERROR(
+        checkFiniteWeights(weight.values, std::ssize(meanMagnitude)));
   std::vector<double> errors(std::size_t(options.steps), 0.0);
   std::atomic<std::int64_t> next{0};
   std::mutex mutex;

@@ -89,10 +89,10 @@ Status buildMeasured(mlir::MLIRContext &context, const CompileRequest &compile,
 
 } // namespace
 
-Result<BuiltModel> buildModel(mlir::MLIRContext &context,
-                              const BuildRequest &request) {
-  BuiltModel built;
-  CompileRequest compile = request.compile;
+Result<LearnedModel> learnFromText(mlir::MLIRContext &context,
+                                   CompileRequest &compile,
+                                   const std::string &cacheFolder) {
+  LearnedModel learned;
   const CompileOptions &options = compile.options;
   INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(options));
   bool isNeeded = needsCalibration(phases);
@@ -121,8 +121,8 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
           " by a text that is like what the model will read; name one with "
           "--calibrate FILE");
     INGOT_ASSIGN_OR_RETURN(calibration.text, readWholeText(*options.calibrate));
-    calibration.cacheFolder = request.cacheFolder.empty() ? defaultCacheFolder()
-                                                          : request.cacheFolder;
+    calibration.cacheFolder =
+        cacheFolder.empty() ? defaultCacheFolder() : cacheFolder;
     if (options.calibrationTokens)
       calibration.maxTokens = *options.calibrationTokens;
   }
@@ -145,12 +145,22 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
     INGOT_ASSIGN_OR_RETURN(CalibratedModel calibrated,
                            calibrateWeights(compile, calibration));
     compile.calibratedWeights = calibrated.path;
-    built.calibrated = std::move(calibrated);
+    learned.calibrated = std::move(calibrated);
   }
-  const std::string &calibrationText = calibration.text;
-  if (options.evaluate) {
+  learned.calibrationText = std::move(calibration.text);
+  return learned;
+}
+
+Result<BuiltModel> buildModel(mlir::MLIRContext &context,
+                              const BuildRequest &request) {
+  BuiltModel built;
+  CompileRequest compile = request.compile;
+  INGOT_ASSIGN_OR_RETURN(LearnedModel learned,
+                         learnFromText(context, compile, request.cacheFolder));
+  built.calibrated = std::move(learned.calibrated);
+  if (compile.options.evaluate) {
     INGOT_RETURN_IF_ERROR(
-        buildMeasured(context, compile, calibrationText, built));
+        buildMeasured(context, compile, learned.calibrationText, built));
   } else {
     INGOT_ASSIGN_OR_RETURN(built.compiled, compileModel(context, compile));
   }

@@ -23,6 +23,18 @@ struct BuiltModel {
   std::optional<AccuracyLedger> ledger;      // where a text was given for it
 };
 
+struct LearnedModel {
+  std::optional<CalibratedModel> calibrated; // where a method asked for it
+  std::string calibrationText;               // empty: none was needed
+};
+
+// What the options ask to be learned from the calibration text (prunings and codes)
+// is put into `compile`, as compileModel takes it. Fails where the text is missing,
+// or nothing would use it.
+Result<LearnedModel> learnFromText(mlir::MLIRContext &context,
+                                   CompileRequest &compile,
+                                   const std::string &cacheFolder);
+
 // As compileModel. Where the options ask for a calibrated method, the text of
 // `options.calibrate` is needed, unless the module of a stage holds what was
 // calibrated already. With the text of `options.evaluate` each lossy step is

@@ -11,6 +11,7 @@
 #include "compiler/calibrate/FloatPlan.h"
 #include "compiler/calibrate/Gptq.h"
 #include "compiler/calibrate/InputGroups.h"
+#include "compiler/driver/CalibratedWeights.h"
 #include "compiler/package/OutputFile.h"
 #include "compiler/reference/LmWeights.h"
 
@@ -48,8 +49,8 @@ public:
     INGOT_RETURN_IF_ERROR(findMatrices());
     std::error_code error;
     std::filesystem::create_directories(options_.cacheFolder, error);
-    result_.path =
-        options_.cacheFolder + "/calibrated-" + key() + ".safetensors";
+    result_.path = options_.cacheFolder + "/" + kCalibratedFilePrefix + key() +
+                   ".safetensors";
     if (std::filesystem::is_regular_file(result_.path, error)) {
       result_.wasCached = true;
       return std::move(result_);
@@ -104,6 +105,8 @@ private:
     INGOT_ASSIGN_OR_RETURN(imported_,
                            moduleAfter(Phase::Import, request_.options));
     CompileOptions marking = request_.options;
+    marking.kv.reset();
+    marking.quantizeKv.reset();
     marking.pipelines["compress"] = quantizeWeightsText(phases, true);
     INGOT_ASSIGN_OR_RETURN(marked_, moduleAfter(Phase::Compress, marking));
     INGOT_ASSIGN_OR_RETURN(groups_, findInputGroups(*imported_, *marked_));
@@ -338,6 +341,11 @@ private:
           return chosen.status().withContext("weight @" + name);
         codes = std::move(*chosen);
       }
+      if (codes.underflowedGroups && request_.diagnostic)
+        request_.diagnostic(
+            "warning: weight @" + name + ": " +
+            std::to_string(codes.underflowedGroups) +
+            " groups are too small for a float16 scale and became zero");
       INGOT_RETURN_IF_ERROR(file_.writeCodes(name, codes));
       if (matrix.bias && vectors_.count(matrix.bias.getSymName().str())) {
         INGOT_ASSIGN_OR_RETURN(std::vector<float> bias, valuesOf(matrix.bias));

@@ -23,6 +23,8 @@ Result<FloatPlan> FloatPlan::create(const CompileRequest &asked,
   request.calibratedWeights.clear();
   CompileOptions &options = request.options;
   options.quantize = isFloat ? "none" : "f16";
+  options.kv.reset();
+  options.quantizeKv.reset();
   options.table.reset();
   options.skip.reset();
   options.exits.reset();

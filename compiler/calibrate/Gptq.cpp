@@ -110,10 +110,11 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
     return Status::internal("gptq: " + std::to_string(weights.size()) +
                             " weights, expected " + std::to_string(rows) +
                             " x " + std::to_string(columns));
+  INGOT_RETURN_IF_ERROR(checkFiniteWeights(weights, columns));
   GroupCodes result;
   result.resize(rows, columns, shape);
   std::int64_t groups = shape.groups(columns);
-  std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> next{0}, underflowed{0};
   std::mutex mutex;
   Status failure;
   std::int64_t failedRow = rows;
@@ -145,12 +146,14 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
               if (row < failedRow) {
                 failedRow = row;
                 failure =
-                    scale.status().withContext("row " + std::to_string(row));
+                    scale.status().withContext("row " + std::to_string(row) +
+                                               " column " + std::to_string(q));
               }
               return;
             }
-            result.scales[std::size_t(row * groups + g)] = *scale;
-            scales[lane] = package::halfToFloat(*scale);
+            result.scales[std::size_t(row * groups + g)] = scale->scale;
+            scales[lane] = package::halfToFloat(scale->scale);
+            underflowed += scale->isUnderflowed;
           }
           float value = tile[std::size_t(q * kLanes + lane)];
           std::uint8_t code = nearestCode(value, 1.0f / scales[lane], shape);
@@ -168,6 +171,7 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
   runOnThreads(threads, work);
   if (!failure)
     return failure;
+  result.underflowedGroups = underflowed;
   return result;
 }
 

@@ -14,7 +14,7 @@ struct GptqOptions {
 // `weights` [rows, columns]; `moments` [columns, columns], the mean of x x' over
 // the inputs. Columns are taken in their order (the encodings know no other), and
 // a group's scale is chosen when its first column is reached. Fails where the
-// moments are not finite, or a group needs a scale beyond float16.
+// moments or weights are not finite, or a group needs a scale beyond float16.
 Result<GroupCodes> gptq(std::span<const float> weights, std::int64_t rows,
                         std::int64_t columns, std::span<const float> moments,
                         const CodeShape &shape,

@@ -45,16 +45,29 @@ std::vector<std::uint32_t> GroupCodes::packed() const {
   return result;
 }
 
-Result<std::uint16_t> scaleOfGroup(std::span<const float> values,
-                                   const CodeShape &shape) {
+Status checkFiniteWeights(std::span<const float> weights,
+                          std::int64_t columns) {
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (!std::isfinite(weights[i]))
+      return Status::invalid(
+          "row " + std::to_string(std::int64_t(i) / columns) + " column " +
+          std::to_string(std::int64_t(i) % columns) +
+          ": expected a finite weight, found " +
+          (std::isnan(weights[i]) ? "NaN" : "infinity"));
+  return Status::ok();
+}
+
+Result<GroupScale> scaleOfGroup(std::span<const float> values,
+                                const CodeShape &shape) {
   std::uint8_t codes[256];
-  std::uint16_t scale = 0;
-  package::RoundResult result = shape.bits == 8
-                                    ? package::roundInt8(values, codes, scale)
-                                    : package::roundInt4(values, codes, scale);
+  GroupScale chosen;
+  package::RoundResult result =
+      shape.bits == 8 ? package::roundInt8(values, codes, chosen.scale)
+                      : package::roundInt4(values, codes, chosen.scale);
+  chosen.isUnderflowed = result == package::RoundResult::Underflowed;
   if (result == package::RoundResult::TooLarge)
     return Status::unsupported("a group needs a scale beyond float16");
-  return scale;
+  return chosen;
 }
 
 std::uint8_t nearestCode(float value, float inverse, const CodeShape &shape) {
@@ -69,6 +82,7 @@ std::uint8_t nearestCode(float value, float inverse, const CodeShape &shape) {
 Result<GroupCodes> roundToNearest(std::span<const float> weights,
                                   std::int64_t rows, std::int64_t columns,
                                   const CodeShape &shape) {
+  INGOT_RETURN_IF_ERROR(checkFiniteWeights(weights, columns));
   GroupCodes result;
   result.resize(rows, columns, shape);
   std::int64_t groups = shape.groups(columns);
@@ -77,9 +91,14 @@ Result<GroupCodes> roundToNearest(std::span<const float> weights,
       std::int64_t begin = row * columns + g * shape.group;
       std::int64_t size = std::min(shape.group, columns - g * shape.group);
       auto values = weights.subspan(std::size_t(begin), std::size_t(size));
-      INGOT_ASSIGN_OR_RETURN(std::uint16_t scale, scaleOfGroup(values, shape));
-      result.scales[std::size_t(row * groups + g)] = scale;
-      float inverse = 1.0f / halfToFloat(scale);
+      auto chosen = scaleOfGroup(values, shape);
+      if (!chosen)
+        return chosen.status().withContext("row " + std::to_string(row) +
+                                           " column " +
+                                           std::to_string(g * shape.group));
+      result.scales[std::size_t(row * groups + g)] = chosen->scale;
+      result.underflowedGroups += chosen->isUnderflowed;
+      float inverse = 1.0f / halfToFloat(chosen->scale);
       for (std::int64_t i = 0; i < size; ++i)
         result.codes[std::size_t(begin + i)] =
             nearestCode(values[std::size_t(i)], inverse, shape);

@@ -28,6 +28,8 @@ struct GroupCodes {
   CodeShape shape;
   std::vector<std::uint8_t> codes;   // [rows, columns], offset included
   std::vector<std::uint16_t> scales; // [rows, groups], float16
+  // Groups that are not zero but too small for a float16 scale: they became zero.
+  std::int64_t underflowedGroups = 0;
 
   void resize(std::int64_t numRows, std::int64_t numColumns, CodeShape form);
   // What row `row` stands for.
@@ -37,10 +39,17 @@ struct GroupCodes {
   std::vector<std::uint32_t> packed() const;
 };
 
+struct GroupScale {
+  std::uint16_t scale = 0; // float16; 1 where all values become zero
+  bool isUnderflowed = false;
+};
 // The scale that round-to-nearest gives a group (compiler/package/RoundWeights);
 // fails where it needs more than float16.
-Result<std::uint16_t> scaleOfGroup(std::span<const float> values,
-                                   const CodeShape &shape);
+Result<GroupScale> scaleOfGroup(std::span<const float> values,
+                                const CodeShape &shape);
+// Methods refuse weights [rows, columns] that are not finite before they choose a
+// code: "row 3 column 17: expected a finite weight, found NaN".
+Status checkFiniteWeights(std::span<const float> weights, std::int64_t columns);
 // The nearest code to `value`, clamped; `inverse` is 1 / scale.
 std::uint8_t nearestCode(float value, float inverse, const CodeShape &shape);
 

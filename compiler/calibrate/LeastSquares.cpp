@@ -76,6 +76,14 @@ Result<std::vector<float>> fitWeights(std::span<const float> moments,
                                       std::int64_t rows, std::int64_t columns,
                                       double strength) {
   std::int64_t n = columns;
+  for (auto [what, matrix] : {std::pair("weight", weights),
+                              std::pair("sum of outputs by inputs", cross)})
+    for (std::size_t i = 0; i < matrix.size(); ++i)
+      if (!std::isfinite(matrix[i]))
+        return Status::invalid(
+            "row " + std::to_string(std::int64_t(i) / n) + " column " +
+            std::to_string(std::int64_t(i) % n) + ": expected a finite " +
+            what + ", found " + (std::isnan(matrix[i]) ? "NaN" : "infinity"));
   double trace = 0;
   for (std::int64_t i = 0; i < n; ++i)
     trace += double(moments[std::size_t(i * n + i)]);

@@ -15,7 +15,7 @@ namespace ingot {
 //   cross   [rows, columns]     the mean of y x'
 //   weights [rows, columns]     W, where the penalty pulls to
 // and the penalty `strength` times the mean of the moments' diagonal. Sums and
-// solution are float64. Fails where the moments are not finite.
+// solution are float64. Fails where moments, cross or weights are not finite.
 Result<std::vector<float>> fitWeights(std::span<const float> moments,
                                       std::span<const float> cross,
                                       std::span<const float> weights,

@@ -1,5 +1,8 @@
 #include "compiler/debug/CompareModels.h"
 
+#include "compiler/driver/CalibratedWeights.h"
+#include "passes/quantize/Calibrated.h"
+
 namespace ingot::debug {
 namespace {
 
@@ -26,6 +29,11 @@ public:
     INGOT_ASSIGN_OR_RETURN(
         Recording reference,
         record(swap ? request_.a : request_.b, swap ? a : b));
+    if (observed.isProgram && reference.isProgram &&
+        observed.codesHash != reference.codesHash)
+      for (const Recording *side : {&observed, &reference})
+        if (side->foldsScales)
+          return refuseFolds(side->source, "an artifact of the same codes");
     return compareRecordings(observed, reference, request_.options);
   }
 
@@ -72,11 +80,33 @@ private:
     INGOT_ASSIGN_OR_RETURN(
         LmModel model,
         LmModel::open(reference, request_.sourceFolder, request_.diagnostic));
+    if (recording.foldsScales && !holdsCodes(model.module()))
+      return refuseFolds(observed, "the stage behind its compress phase "
+                                   "(compile --save-stages)");
     INGOT_ASSIGN_OR_RETURN(Comparison comparison,
                            compareWithModule(recording, model.executor(),
                                              tokens_, request_.options));
     comparison.reference = reference;
     return comparison;
+  }
+
+  // What norms, v and up give is divided by scales that a model does not know.
+  static Status refuseFolds(const std::string &path, const char *instead) {
+    return Status::unsupported(
+        path +
+        ": AWQ has scaled the columns of its weights and divided what "
+        "makes their inputs; compare it with " +
+        instead);
+  }
+
+  // Are calibrated codes the module's weights, not only beside them?
+  static bool holdsCodes(mlir::ModuleOp module) {
+    bool has = false;
+    for (auto source : module.getOps<lm::SourceOp>())
+      has = has || source.getName().starts_with(kCalibratedFilePrefix);
+    for (auto weight : module.getOps<lm::WeightOp>())
+      has = has && !isCalibratedName(weight.getSymName());
+    return has;
   }
 
   const CompareRequest &request_;

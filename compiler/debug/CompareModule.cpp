@@ -20,8 +20,9 @@ using namespace mlir;
 namespace ingot::debug {
 namespace {
 
-// Methods other than round-to-nearest choose codes that may lie further off.
-constexpr double kBudget = 1.5, kColumnBudget = 2.5;
+// Methods other than round-to-nearest choose codes that may lie further off: of all
+// positions together, of one position, of one column.
+constexpr double kBudget = 1.5, kRowBudget = 4, kColumnBudget = 2.5;
 
 LmRows asStored(LmRows rows, const RecordedTensor &like) {
   switch (like.storage) {
@@ -290,24 +291,37 @@ private:
     return Status::ok();
   }
 
-  // A calibrated encoding may be as far from the exact result as round-to-nearest
-  // is, and half as much again; no column by itself much more.
+  // A weight is the same at all positions, so what its encoding costs is judged over
+  // all of them: a calibrated one may be as far from the exact result as
+  // round-to-nearest is, and half as much again (more where positions are few); no
+  // position or column by itself much more.
   Measured withinBudget(const LmRows &actual, const LmRows &rounded,
                         const LmRows &exact, const LmRows *base,
                         const RecordedTensor &tensor) const {
+    double least = options_.tolerance + slackOf(tensor);
     Measured cost = measure(rounded, exact, base, 0);
-    double allowed =
-        options_.tolerance + slackOf(tensor) + kBudget * cost.error;
-    std::vector<double> rows(std::size_t(exact.rows), allowed);
+    double share =
+        kBudget + (kRowBudget - kBudget) / std::sqrt(double(exact.rows));
+    double allowed = least + share * cost.error;
+    std::vector<double> rows(std::size_t(exact.rows));
     for (std::int64_t r = 0; r < exact.rows; ++r) {
       LmRows a = debug::rowOf(rounded, r), b = debug::rowOf(exact, r);
-      rows[std::size_t(r)] =
-          std::max(allowed, options_.tolerance + slackOf(tensor) +
-                                2 * measure(a, b, nullptr, 0).error);
+      std::optional<LmRows> stands;
+      if (base)
+        stands = debug::rowOf(*base, r);
+      double own = measure(a, b, stands ? &*stands : nullptr, 0).error;
+      rows[std::size_t(r)] = least + kRowBudget * std::max(cost.error, own);
     }
     Measured measured = measure(actual, exact, base, allowed, rows);
     if (!measured.isWithin())
       return measured;
+    if (measured.error > allowed) {
+      measured.numBeyond = exact.rows;
+      measured.firstBeyond = 0;
+      measured.worst = measured.error;
+      measured.allowedOfWorst = allowed;
+      return measured;
+    }
     for (std::int64_t k = 0; k < exact.columns; ++k) {
       double own = 0, nearest = 0, size = 0;
       for (std::int64_t r = 0; r < exact.rows; ++r) {

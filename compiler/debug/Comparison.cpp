@@ -118,9 +118,10 @@ bool isCodes(const std::optional<WeightEncoding> &encoding, WeightCode code) {
 // What it is known to cost, relative, that two producers keep weights or rows
 // in different forms.
 double knownCost(const Producer &a, const RecordedTensor &aTensor,
-                 const Producer &b, const RecordedTensor &bTensor) {
+                 const Producer &b, const RecordedTensor &bTensor,
+                 bool isOneChoice) {
   double cost = 0;
-  if (a.encoding != b.encoding) {
+  if (a.encoding != b.encoding || !isOneChoice) {
     for (const auto &encoding : {a.encoding, b.encoding}) {
       if (isCodes(encoding, WeightCode::I4))
         cost = std::max(cost, 0.25);
@@ -228,7 +229,8 @@ private:
     const Producer &producer = observed_.producerOf(ours);
     const Producer &other = reference_.producerOf(theirs);
     LmRows actual = floatRows(ours.rows), expected = floatRows(theirs.rows);
-    double cost = knownCost(producer, ours, other, theirs);
+    double cost = knownCost(producer, ours, other, theirs,
+                            observed_.codesHash == reference_.codesHash);
     std::vector<double> allowed;
     for (double error : explained)
       allowed.push_back(options_.tolerance + cost + slackOf(ours) +
@@ -250,7 +252,10 @@ private:
     difference.settings = producer.settings;
     difference.referenceSettings = other.settings;
     if (cost > 0)
-      difference.note = "the sides keep it in different encodings";
+      difference.note =
+          producer.encoding == other.encoding && ours.storage == theirs.storage
+              ? "the sides' codes were chosen by different methods or texts"
+              : "the sides keep it in different encodings";
     for (std::int64_t r = 0; r < expected.rows; ++r) {
       errors.push_back(
           measure(rowOf(actual, r), rowOf(expected, r), nullptr, 0).error);

@@ -88,7 +88,7 @@ readLedger(const std::string &path) {
   }
   auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("measurements") ||
-      !json["measurements"].is_array())
+      !json["measurements"].is_array() || json["measurements"].empty())
     return Status::invalid(path + ": has no measurements of accuracy");
   std::map<std::string, LedgerFigures> figures;
   for (const Json &entry : json["measurements"]) {

@@ -5,6 +5,7 @@
 #include "compiler/debug/RecordArtifact.h"
 
 #include "compiler/debug/LaunchDetails.h"
+#include "compiler/driver/CalibratedWeights.h"
 #include "compiler/stored/Dequantize.h"
 
 #include <cstring>
@@ -359,15 +360,24 @@ private:
   std::vector<std::int64_t> order_; // of the step's slots
 };
 
-// Methods that choose codes by calibration say so in the pipeline.
-bool saysNearest(const fbs::Plan &plan) {
-  std::string pipeline = plan.provenance() && plan.provenance()->pipeline()
-                             ? plan.provenance()->pipeline()->str()
-                             : std::string();
-  for (const char *method : {"awq", "gptq", "smooth"})
-    if (pipeline.find(method) != std::string::npos)
-      return false;
-  return true;
+// Methods that choose codes by calibration say so in the pipeline, and the file of
+// their codes is among the inputs.
+void readMethods(const fbs::Plan &plan, Recording &recording) {
+  const fbs::Provenance *provenance = plan.provenance();
+  if (!provenance)
+    return;
+  std::string pipeline =
+      provenance->pipeline() ? provenance->pipeline()->str() : std::string();
+  auto has = [&](const char *method) {
+    return pipeline.find(method) != std::string::npos;
+  };
+  recording.foldsScales = has("awq");
+  recording.roundsToNearest = !has("awq") && !has("gptq");
+  if (provenance->inputs() && !recording.roundsToNearest)
+    for (const fbs::InputFile *input : *provenance->inputs())
+      if (input->path() && input->xxh3() &&
+          input->path()->str().rfind(kCalibratedFilePrefix, 0) == 0)
+        recording.codesHash = input->xxh3()->str();
 }
 
 } // namespace
@@ -397,7 +407,7 @@ Result<Recording> recordArtifact(const std::string &path,
   INGOT_ASSIGN_OR_RETURN(Recording recording,
                          ArtifactRun(options, *engine).run(tokens));
   recording.source = path;
-  recording.roundsToNearest = saysNearest(engine->artifact().plan());
+  readMethods(engine->artifact().plan(), recording);
   return recording;
 }
 

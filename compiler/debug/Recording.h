@@ -70,6 +70,9 @@ struct Recording {
   std::string source;          // for people
   bool isProgram = true;       // false: tensors of a file, without dataflow
   bool roundsToNearest = true; // how its weights came to their encoding
+  // AWQ: columns of weights were scaled up, what makes their inputs down.
+  bool foldsScales = false;
+  std::string codesHash; // of the file of calibrated codes; empty: it has none
   std::vector<Producer> producers;
   std::vector<RecordedTensor> tensors; // in the order of writing
   std::vector<ChangedSlot> changedSlots;

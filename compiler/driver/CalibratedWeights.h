@@ -22,6 +22,8 @@
 namespace ingot {
 
 inline constexpr const char *kCalibratedFormat = "ingot calibrated weights 1";
+// The name of such a file begins so, in modules and artifacts too.
+inline constexpr const char *kCalibratedFilePrefix = "calibrated-";
 
 // Refuses a file that holds anything else, or a weight that the module lacks.
 // With a prefix, takes only the weights whose names begin with it.

@@ -157,7 +157,6 @@ private:
     build.kvDtype =
         llvm::StringSwitch<KvDtype>(request.options.kv.value_or("f16"))
             .Case("f32", KvDtype::F32)
-            .Case("int8", KvDtype::I8)
             .Default(KvDtype::F16);
     build.name = request.options.name.value_or("");
     build.hashSources = request.hashSources;
@@ -198,6 +197,11 @@ private:
           "kv, context, name, lora, exit maps, pooling and descriptors "
           "are fixed at import; " +
           request.modelPath + " has been imported");
+    if (options.quantizeKv &&
+        request.from.value_or(Phase::Import) > Phase::Compress)
+      return Status::invalid(std::string("quantize kv: phase ") +
+                             phaseName(*request.from) +
+                             " is behind the one that would do it, compress");
     bool hasProgram = !module.getOps<lm::ProgramOp>().empty();
     if (!hasProgram && module.getOps<plan::TargetOp>().empty())
       return Status::invalid(request.modelPath +
@@ -207,9 +211,9 @@ private:
                   options.pipelines.size() == 1 &&
                   options.pipelines.count(phaseName(Phase::Lower)) != 0;
     if (!hasProgram && !goesOn &&
-        (options.quantize || options.table || options.skip || options.exits ||
-         options.levels || options.target || !options.pipelines.empty() ||
-         request.from))
+        (options.quantize || options.quantizeKv || options.table ||
+         options.skip || options.exits || options.levels || options.target ||
+         !options.pipelines.empty() || request.from))
       return Status::invalid(
           request.modelPath +
           ": no phase is left that could follow the options");

@@ -107,11 +107,13 @@ Status readKey(const std::string &key, const Json &value,
     return readInteger(key, value, options.pruneHeads);
   if (key == "prune_ffn")
     return readNumber(key, value, options.pruneFfn);
-  if (key == "heal") {
+  if (key == "heal" || key == "allow_library_gemm") {
     if (!value.is_boolean())
       return wrongType(key, "true or false", value);
-    if (!options.heal)
-      options.heal = value.get<bool>();
+    std::optional<bool> &option =
+        key == "heal" ? options.heal : options.allowLibraryGemm;
+    if (!option)
+      option = value.get<bool>();
     return Status::ok();
   }
   if (key == "evaluate")
@@ -126,6 +128,8 @@ Status readKey(const std::string &key, const Json &value,
     return readString(key, value, options.table);
   if (key == "kv")
     return readString(key, value, options.kv);
+  if (key == "quantize_kv")
+    return readString(key, value, options.quantizeKv);
   if (key == "name")
     return readString(key, value, options.name);
   if (key == "target")
@@ -151,7 +155,7 @@ Status readKey(const std::string &key, const Json &value,
       "\" (quantize, calibrate, calibration_tokens, "
       "prune_layers, prune_heads, prune_ffn, heal, evaluate, "
       "evaluation_tokens, max_kl, max_ppl_increase, table, "
-      "kv, context, name, target, levels, "
+      "kv, quantize_kv, context, name, target, allow_library_gemm, levels, "
       "skip, lora, exits, exit_maps, pooling, pipelines)");
 }
 
@@ -245,9 +249,11 @@ std::string recipeText(const CompileOptions &options) {
   add("max_ppl_increase", options.maxPplIncrease);
   add("table", options.table);
   add("kv", options.kv);
+  add("quantize_kv", options.quantizeKv);
   add("context", options.context);
   add("name", options.name);
   add("target", options.target);
+  add("allow_library_gemm", options.allowLibraryGemm);
   add("pooling", options.pooling);
   add("levels", options.levels);
   add("skip", options.skip);
@@ -257,6 +263,11 @@ std::string recipeText(const CompileOptions &options) {
   if (!options.pipelines.empty())
     recipe["pipelines"] = options.pipelines;
   return recipe.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool quantizesKv(const CompileOptions &options) {
+  return options.quantizeKv.value_or(
+             options.kv.value_or("f16") == "int8" ? "int8" : "none") != "none";
 }
 
 bool prunes(const CompileOptions &options) {
@@ -282,10 +293,28 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
                            "\": there are no exits that they could be for");
   if (options.target)
     INGOT_RETURN_IF_ERROR(applyTargetShorthand(*options.target, phases));
+  phases.allowLibraryGemm = options.allowLibraryGemm.value_or(false);
+  if (phases.allowLibraryGemm &&
+      std::find(phases.targets.begin(), phases.targets.end(), "cuda") ==
+          phases.targets.end())
+    return Status::invalid("allow-library-gemm: is for the target cuda, which "
+                           "is not among the targets");
   if (options.kv && *options.kv != "f16" && *options.kv != "f32" &&
       *options.kv != "int8")
     return Status::invalid("kv \"" + *options.kv +
                            "\": expected f16, f32 or int8");
+  if (options.quantizeKv && *options.quantizeKv != "none" &&
+      *options.quantizeKv != "int8")
+    return Status::invalid("quantize kv \"" + *options.quantizeKv +
+                           "\": expected int8 or none");
+  if (options.kv == "int8" && options.quantizeKv == "none")
+    return Status::invalid("kv \"int8\" and quantize kv \"none\" contradict");
+  phases.quantizesKv = quantizesKv(options);
+  if (auto own = options.pipelines.find("compress");
+      phases.quantizesKv && own != options.pipelines.end() &&
+      own->second.find("quantize-kv") == std::string::npos)
+    return Status::invalid("an int8 cache is made by quantize-kv, which the "
+                           "pipeline of the compress phase lacks");
   if (options.pooling)
     INGOT_RETURN_IF_ERROR(parsePooling(*options.pooling).status());
   if (options.context && *options.context <= 0)
@@ -315,6 +344,10 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     return Status::invalid("calibration tokens " +
                            std::to_string(*options.calibrationTokens) +
                            ": expected a positive number");
+  if (options.calibrationTokens && !options.calibrate)
+    return Status::invalid(
+        "calibration tokens " + std::to_string(*options.calibrationTokens) +
+        ": there is no calibration text to take them of");
   for (auto [what, amount] : {std::pair("layers", options.pruneLayers),
                               std::pair("key heads", options.pruneHeads)})
     if (amount && *amount < 1)
@@ -333,6 +366,10 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
     return Status::invalid("evaluation tokens " +
                            std::to_string(*options.evaluationTokens) +
                            ": expected a positive number");
+  if (options.evaluationTokens && !options.evaluate)
+    return Status::invalid(
+        "evaluation tokens " + std::to_string(*options.evaluationTokens) +
+        ": there is no evaluation text to take them of");
   for (auto [what, limit] :
        {std::pair("max KL", options.maxKl),
         std::pair("max perplexity increase", options.maxPplIncrease)}) {

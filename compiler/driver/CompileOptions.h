@@ -34,12 +34,15 @@ struct CompileOptions {
   std::optional<std::int64_t> evaluationTokens; // of it, at most
   // What the measured accuracy may cost at most: nats, and a share.
   std::optional<double> maxKl, maxPplIncrease;
-  std::optional<std::string> table;    // encoding of embedding and head
-  std::optional<std::string> kv;       // f16, f32 or int8
-  std::optional<std::int64_t> context; // longest sequence
-  std::optional<std::string> name;     // of the model, for people
-  std::optional<std::string> target;   // "cpu", "cuda:sm_80,sm_90a,cpu"
-  std::optional<std::string> pooling;  // mean, cls, last; with :raw
+  std::optional<std::string> table; // encoding of embedding and head
+  // Elements of the cache: f16, f32, or int8, which is f16 with quantizeKv int8.
+  std::optional<std::string> kv;
+  std::optional<std::string> quantizeKv; // none or int8: the pass quantize-kv
+  std::optional<std::int64_t> context;   // longest sequence
+  std::optional<std::string> name;       // of the model, for people
+  std::optional<std::string> target;     // "cpu", "cuda:sm_80,sm_90a,cpu"
+  std::optional<bool> allowLibraryGemm;  // in the CUDA target; lossy
+  std::optional<std::string> pooling;    // mean, cls, last; with :raw
   std::optional<std::vector<std::string>> levels;
   std::optional<std::vector<std::string>> skip; // weights to leave as they are
   std::optional<std::vector<std::string>> lora; // FOLDER[:scale], in order
@@ -55,6 +58,9 @@ Status applyRecipe(const std::string &json, const std::string &name,
 
 // The recipe that gives the same options again.
 std::string recipeText(const CompileOptions &options);
+
+// Are keys and values to become codes, by either option?
+bool quantizesKv(const CompileOptions &options);
 
 // Is something to be left out?
 bool prunes(const CompileOptions &options);

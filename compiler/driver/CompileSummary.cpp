@@ -162,7 +162,7 @@ std::string summaryTable(CompiledModel &compiled,
             std::string(key.size() < 22 ? 22 - key.size() : 1, ' ') + value +
             "\n";
   };
-  text += outputPath + "\n";
+  text += printable(outputPath) + "\n";
   row("model", printable(facts.name + " (" + facts.family + ")"));
   if (std::string gives = embeddingText(*compiled.module); !gives.empty())
     row("gives", gives);

@@ -8,6 +8,7 @@
 
 #include "compiler/package/ModelAssets.h"
 #include "compiler/package/OutputFile.h"
+#include "compiler/package/OutputPath.h"
 #include "compiler/package/WeightWriter.h"
 #include "runtime/plan/Artifact.h"
 #include "runtime/plan/Container.h"
@@ -169,6 +170,7 @@ Result<WrittenArtifact> writeArtifact(const std::string &path, ModuleOp module,
                          WeightSources::open(module, options.sourceFolder));
   if (sources.contains(path))
     return Status::invalid(path + ": is a source of the model");
+  INGOT_RETURN_IF_ERROR(checkArtifactPath(path));
   INGOT_ASSIGN_OR_RETURN(ModelAssets assets,
                          buildModelAssets(model, options.sourceFolder));
 
@@ -236,6 +238,7 @@ Result<uint64_t> replaceLedger(const std::string &from, const std::string &to,
   std::error_code error;
   if (std::filesystem::equivalent(from, to, error) && !error)
     return Status::invalid(to + ": cannot be written over itself");
+  INGOT_RETURN_IF_ERROR(checkArtifactPath(to));
   ArtifactLayout layout;
   std::vector<std::pair<container::SegmentKind, std::span<const uint8_t>>>
       pages;

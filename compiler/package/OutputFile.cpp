@@ -1,6 +1,7 @@
 #include "compiler/package/OutputFile.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -16,6 +17,19 @@ namespace {
 
 Status systemError(const std::string &path, const char *what) {
   return Status::io(path + ": " + what + ": " + std::strerror(errno));
+}
+
+// The name that a file has beside its destination, in the form of mkostemp.
+constexpr const char *kTemporaryName = ".ingot-XXXXXX";
+
+// With its last slash; empty for a path without one.
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+std::string descriptorPath(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
 } // namespace
@@ -38,12 +52,23 @@ Result<OutputFile> OutputFile::create(const std::string &path,
   struct stat existing;
   if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
     return Status::io(path + ": exists and is not a regular file");
-  size_t slash = path.rfind('/');
-  std::string folder =
-      slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  file.temporaryPath_ = folder + "." + name + ".XXXXXX";
-  file.descriptor_ = ::mkostemp(file.temporaryPath_.data(), O_CLOEXEC);
+  const std::string folder = folderOf(path);
+  if (path.size() - folder.size() > NAME_MAX) {
+    errno = ENAMETOOLONG;
+    return systemError(path, "cannot create a file in its folder");
+  }
+  file.descriptor_ = ::open(folder.empty() ? "." : folder.c_str(),
+                            O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  // It gets its name through /proc, which a container may lack.
+  if (file.descriptor_ >= 0 &&
+      ::access(descriptorPath(file.descriptor_).c_str(), F_OK) != 0) {
+    ::close(file.descriptor_);
+    file.descriptor_ = -1;
+  }
+  if (file.descriptor_ < 0) {
+    file.temporaryPath_ = folder + kTemporaryName;
+    file.descriptor_ = ::mkostemp(file.temporaryPath_.data(), O_CLOEXEC);
+  }
   if (file.descriptor_ < 0)
     return systemError(path, "cannot create a file in its folder");
   // Takes the space now, so that a full disk is found before the work.
@@ -69,7 +94,8 @@ OutputFile::~OutputFile() {
   if (descriptor_ < 0)
     return;
   ::close(descriptor_);
-  ::unlink(temporaryPath_.c_str());
+  if (!temporaryPath_.empty())
+    ::unlink(temporaryPath_.c_str());
 }
 
 Status OutputFile::write(uint64_t offset,
@@ -109,11 +135,35 @@ Result<uint64_t> OutputFile::checksum(uint64_t offset,
   return uint64_t(XXH3_64bits_digest(state.get()));
 }
 
+// A link cannot replace what is there, so the name is one of its own, taken for
+// the moment until the rename.
+Status OutputFile::link() {
+  std::string name = folderOf(path_) + kTemporaryName;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string taken = name;
+    int place = ::mkostemp(taken.data(), O_CLOEXEC);
+    if (place < 0)
+      break;
+    ::close(place);
+    ::unlink(taken.c_str());
+    if (::linkat(AT_FDCWD, descriptorPath(descriptor_).c_str(), AT_FDCWD,
+                 taken.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporaryPath_ = std::move(taken);
+      return Status::ok();
+    }
+    if (errno != EEXIST)
+      break;
+  }
+  return systemError(path_, "cannot name the file");
+}
+
 Status OutputFile::commit() {
   mode_t mask = ::umask(0);
   ::umask(mask);
   if (::fchmod(descriptor_, 0666 & ~mask) != 0 || ::fsync(descriptor_) != 0)
     return systemError(path_, "cannot finish");
+  if (temporaryPath_.empty())
+    INGOT_RETURN_IF_ERROR(link());
   if (::rename(temporaryPath_.c_str(), path_.c_str()) != 0)
     return systemError(path_, "cannot rename into place");
   ::close(descriptor_);

@@ -1,5 +1,7 @@
-// A file that appears under its name complete or not at all: written beside its
-// destination, at any offset and from any thread, then renamed.
+// A file that appears under its name complete or not at all: written without a
+// name in the folder of its destination, at any offset and from any thread, then
+// renamed into place. A process that is killed leaves nothing behind, except on
+// file systems without O_TMPFILE, where the file has a hidden name meanwhile.
 #pragma once
 
 #include "runtime/support/Status.h"
@@ -29,8 +31,11 @@ public:
 private:
   OutputFile() = default;
   int descriptor_ = -1;
+  // Gives a file without a name one beside its destination.
+  Status link();
+
   std::string path_;
-  std::string temporaryPath_;
+  std::string temporaryPath_; // empty: the file has no name
 };
 
 // XXH3-64 of `bytes`.

@@ -167,13 +167,16 @@ std::string phasePipeline(Phase phase, const PhaseOptions &options) {
   case Phase::Compress:
     // Weights that were stored in different forms may agree now.
     return insertExits(options) + quantizeWeightsText(options) +
+           (options.quantizesKv ? ",quantize-kv" : "") +
            ",merge-qkv,merge-gate-up,insert-quantize,"
            "verify-phase{after=compress}";
   case Phase::Fuse:
     return "fuse-rotary-cache-write,fuse-quantize,fuse-epilogues,fill-exits,"
            "canonicalize,verify-phase{after=fuse}";
   case Phase::Lower:
-    return selectKernels(options) + ",assign-buffers,assign-weights";
+    return selectKernels(options) +
+           (options.allowLibraryGemm ? ",allow-library-gemm" : "") +
+           ",assign-buffers,assign-weights";
   }
   llvm_unreachable("all phases are handled");
 }
@@ -207,6 +210,9 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
   ListOption<std::string> overrides{
       *this, "overrides",
       llvm::cl::desc("PATTERN=ENCODING for matrices that differ")};
+  Option<bool> quantizesKv{*this, "kv-int8",
+                           llvm::cl::desc("Keys and values as codes"),
+                           llvm::cl::init(false)};
   ListOption<std::int64_t> exits{
       *this, "exits", llvm::cl::desc("Layers that run before each exit")};
 };
@@ -245,6 +251,7 @@ void registerPhasePipelines() {
         options.skip.assign(cli.skip.begin(), cli.skip.end());
         options.method = cli.method;
         options.overrides.assign(cli.overrides.begin(), cli.overrides.end());
+        options.quantizesKv = cli.quantizesKv;
         options.exits.assign(cli.exits.begin(), cli.exits.end());
         build(manager, Phase::Compress, options);
       });

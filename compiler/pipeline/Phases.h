@@ -38,6 +38,7 @@ struct PhaseOptions {
   std::vector<std::string> skip;
   std::string method = "rtn";
   std::vector<std::string> overrides; // "layer.0.*=int8-g64-rtn"
+  bool quantizesKv = false; // keys and values as codes of 8 bits
   // Exits, by the number of layers that run before them; empty: none.
   std::vector<std::int64_t> exits;
   bool cutFinal = false; // and a cut behind the last layer, to observe there
@@ -47,6 +48,8 @@ struct PhaseOptions {
   std::vector<std::string> levels;
   // Chips of the CUDA target, "sm_90"; empty takes the usual ones.
   std::vector<std::string> chips;
+  // Products of prompts are left to cuBLASLt, in the CUDA target.
+  bool allowLibraryGemm = false;
 };
 
 // Reads a shorthand such as "int8", "int4-g32", "int4-g128-awq", "f16" or "none"

@@ -210,7 +210,10 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, HasParent<"TargetOp">]> {
     catalogue gives them; docs/kernel-names.md has the grammar of the names.
     `scratch` is the private memory of a worker in bytes.
     A kernel of the target @cuda has a geometry; beside the operations it may be for
-    "attention_split" or "attention_merge", the other two kernels of an attention.
+    "attention_split" or "attention_merge", the other two kernels of an attention;
+    for "sample", which chooses tokens from logits; for "library_linear", of variants
+    that are left to cuBLASLt, and "library_finish", which stands behind those. No
+    launch names "sample" and "library_finish".
     - kernel_c1: scratch is not negative, and op is the name of a launch operation.
     - kernel_c2: there is a geometry in the target @cuda, and in no other.
 
@@ -439,6 +442,9 @@ def Plan_LinearOp : Plan_LaunchOp<"linear", ["input", "residual"], ["output"], [
     - linear_c8: a bias is a vector of n; a residual is float32 rows of n
       columns, and then the column is 0.
     - linear_c9: the output is not the input.
+    - linear_c10: a variant whose kernel is for "library_linear" serves 65 rows and more
+      of the domain token, of f16 or bf16 weights, in the target @cuda, which has a
+      kernel for "library_finish".
 
   }] # common # [{
 

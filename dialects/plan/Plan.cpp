@@ -407,8 +407,10 @@ LogicalResult KernelOp::verify() {
                                         "add",
                                         "cap"};
   bool isCuda = cast<TargetOp>((*this)->getParentOp()).isCuda();
-  if (!ops.contains(getOp()) && !(isCuda && (getOp() == "attention_split" ||
-                                             getOp() == "attention_merge")))
+  static const llvm::StringSet<> cudaOps = {"attention_split",
+                                            "attention_merge", "sample",
+                                            "library_linear", "library_finish"};
+  if (!ops.contains(getOp()) && !(isCuda && cudaOps.contains(getOp())))
     return emitOpError() << "kernel_c1: no launch operation is named \""
                          << getOp() << "\"";
   if (static_cast<int64_t>(getScratch()) < 0 || getScratch() > UINT32_MAX)

@@ -17,6 +17,9 @@ SmallVector<StringAttr, 3> detail::presentNames(Operation *op,
 
 namespace {
 
+// As runtime/plan/LibraryUse.h has it: smaller steps are CUDA graphs.
+constexpr uint32_t kMostRowsWithoutLibrary = 64;
+
 // The operands of a launch, found and checked; null for absent ones.
 class LaunchVerifier {
 public:
@@ -168,6 +171,11 @@ private:
           symbols.lookupSymbolIn(target, variant.getKernel()));
       if (!kernel)
         return error("c2") << "expected a plan.kernel " << variant.getKernel();
+      if (isa<LinearOp>(*op) && kernel.getOp() == "library_linear") {
+        if (failed(verifyLibrary(variant)))
+          return failure();
+        continue;
+      }
       if (kernel.getOp() != op.getKernelOp())
         return error("c2") << "kernel " << variant.getKernel() << " is for \""
                            << kernel.getOp() << "\"";
@@ -175,6 +183,24 @@ private:
     if (next != 0)
       return error("c1") << "no variant serves " << next << " rows and more";
     return success();
+  }
+
+  LogicalResult verifyLibrary(VariantAttr variant) {
+    auto linear = cast<LinearOp>(*op);
+    WeightOp matrix = weight(linear.getWeightAttr());
+    Code code = matrix ? matrix.getEncoding().getCode() : Code::F32;
+    if (op.getRowDomain() != Domain::Token ||
+        (code != Code::F16 && code != Code::BF16))
+      return error("c10") << "a library multiplies rows of tokens with f16 or "
+                             "bf16 weights only";
+    if (variant.getFirst() <= kMostRowsWithoutLibrary)
+      return error("c10") << "expected a library from 65 rows on or later, "
+                             "found from "
+                          << variant.getFirst() << " on";
+    for (auto kernel : target.getBody().getOps<KernelOp>())
+      if (kernel.getOp() == "library_finish")
+        return success();
+    return error("c10") << "expected a plan.kernel for library_finish";
   }
 
   LogicalResult verifyOperands() {

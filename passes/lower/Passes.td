@@ -48,6 +48,32 @@ def SelectKernelsPass : Pass<"select-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def AllowLibraryGemmPass : Pass<"allow-library-gemm", "::mlir::ModuleOp"> {
+  let summary = "Leaves products of prompts with float weights to cuBLASLt";
+  let description = [{
+    In the target @cuda, linears of the domain token with f16 or bf16 weights serve 65
+    rows and more by a variant "library_linear": it lays the weights out as plain
+    float16, cuBLASLt multiplies, and the kernel "library_finish" applies scales, bias
+    and residual. The weights stay in the layout mma16, which smaller steps read.
+
+    Lossy: the bits of a row then depend on how many rows are beside it. A module
+    without a target @cuda, or whose target has no such linear, is an error.
+
+    Before:
+    ```mlir
+    plan.linear @h weight @q to @y {{.*}} variants [..., #plan.variant<65, 0, @linear_f16_p64>]
+    ```
+    After:
+    ```mlir
+    plan.linear @h weight @q to @y {{.*}} variants [..., #plan.variant<65, 0, @library_linear_f16>]
+    ```
+  }];
+  let dependentDialects = ["::ingot::plan::PlanDialect"];
+  let statistics = [
+    Statistic<"numLinears", "linears", "Linears that a library serves">
+  ];
+}
+
 def AssignBuffersPass : Pass<"assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Gives the buffers of each target their places in the arenas";
   let description = [{

@@ -69,9 +69,13 @@ struct PruneFfn : ingot::impl::PruneFfnPassBase<PruneFfn> {
     if (makers.empty() || !made->hasOneUse())
       return down.emitError("prune-ffn: expected an activation of linear "
                             "operators that nothing else reads");
-    for (lm::LinearOp linear : makers)
-      if (!linear->hasOneUse() || failed(shrinkRows(linear, columns)))
+    for (lm::LinearOp linear : makers) {
+      if (!linear->hasOneUse())
+        return linear.emitError("prune-ffn: expected a value that its "
+                                "feed-forward alone reads");
+      if (failed(shrinkRows(linear, columns)))
         return failure();
+    }
     made->getResult(0).setType(lm::activationType(&getContext(), columns));
     std::int64_t outputs = lm::columnsOf(down.getType());
     return takePruned(getOperation(), down.getWeight(), {outputs, columns},

@@ -183,7 +183,8 @@ private:
   std::string
       whyNotDevice_; // why the device that there is code for is not used
   std::shared_ptr<cuda::Device> device_;
-  std::uint32_t deviceLevel_ = 0; // of the code for it
+  std::uint32_t deviceLevel_ = 0;                  // of the code for it
+  std::shared_ptr<const cuda::CublasLt> cublasLt_; // null: not needed
   std::optional<CodeMapping> code_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplateSet> templates_;

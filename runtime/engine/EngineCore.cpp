@@ -300,9 +300,13 @@ std::vector<std::uint64_t> EngineCore::fork(Request &request) {
   return sequences;
 }
 
-void EngineCore::takeToken(Request &request, std::span<const float> logits) {
+// `chosen`: by the executor; -1: the sampler chooses from the logits.
+void EngineCore::takeToken(Request &request, std::span<const float> logits,
+                           std::int32_t chosen) {
   auto position = std::int64_t(request.tokens.size());
-  auto choice = sampler_.sample(logits, *request.sampler, position);
+  Result<Choice> choice =
+      chosen >= 0 ? Choice{chosen, 0, {}}
+                  : sampler_.sample(logits, *request.sampler, position);
   if (!choice)
     return finish(request, FinishReason::Failed, choice.status());
   auto now = Request::Clock::now();
@@ -335,7 +339,8 @@ void EngineCore::takeToken(Request &request, std::span<const float> logits) {
 
 // `position` is that of the row; its logits predict the token after it.
 void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
-                            std::span<const float> logits) {
+                            std::span<const float> logits,
+                            std::int32_t chosen) {
   Request *request = find(sequence);
   if (!request)
     return; // a receiver may have cancelled any request
@@ -355,10 +360,10 @@ void EngineCore::takeLogits(std::uint64_t sequence, std::int32_t position,
   if (request->maxTotal == request->promptTokens)
     return finish(*request, FinishReason::Length);
   if (request->copies == 1)
-    return takeToken(*request, logits);
+    return takeToken(*request, logits, chosen);
   for (std::uint64_t copy : fork(*request))
     if (Request *made = find(copy))
-      takeToken(*made, logits);
+      takeToken(*made, logits, -1);
 }
 
 void EngineCore::takeRows(Request &request, const StepSequence &rows) {
@@ -599,7 +604,7 @@ void EngineCore::commit(const ScheduleResult &scheduled,
           continue;
         ++numAccepted;
       }
-      takeLogits(rows.id, position, stepLogits(logit));
+      takeLogits(rows.id, position, stepLogits(logit), stepToken(logit));
     }
     if (speculator_)
       settleDraft(rows, numDrafts, numAccepted);

@@ -95,6 +95,8 @@ struct CoreOptions {
   std::vector<ExitCurve> exits; // those of the executor
 };
 
+struct RowChoice;
+
 class EngineCore {
 public:
   using OnFinish = ingot::OnFinish;
@@ -154,7 +156,10 @@ private:
   void release(const ScheduleResult &scheduled);
   std::int32_t exitOf(const Request &request, std::int32_t position) const;
   Status runStep(const StepPlan &plan);
+  Status runWhole(const StepPlan &plan);
+  std::optional<std::vector<RowChoice>> plainChoices(const StepPlan &plan);
   std::span<const float> stepLogits(std::size_t logit) const;
+  std::int32_t stepToken(std::size_t logit) const;
   void commitExits(const StepPlan &plan);
   void commit(const ScheduleResult &scheduled,
               Request::Clock::time_point start);
@@ -165,10 +170,11 @@ private:
   void settleDraft(const StepSequence &rows, std::int32_t numDrafts,
                    std::int32_t numAccepted);
   void takeLogits(std::uint64_t sequence, std::int32_t position,
-                  std::span<const float> logits);
+                  std::span<const float> logits, std::int32_t chosen);
   void takePromptLogits(Request &request, std::int32_t position,
                         std::span<const float> logits);
-  void takeToken(Request &request, std::span<const float> logits);
+  void takeToken(Request &request, std::span<const float> logits,
+                 std::int32_t chosen);
   std::vector<std::uint64_t> fork(Request &request);
   void finish(Request &request, FinishReason reason, Status status = {});
   Request *find(std::uint64_t sequence);
@@ -191,6 +197,7 @@ private:
   // that decided where to leave.
   std::vector<std::vector<float>> stepLogits_;
   std::vector<std::pair<std::int32_t, std::int32_t>> stepExits_;
+  bool stepChose_ = false; // the executor chose the tokens of the step
 };
 
 // Requests whose receivers live on the stack. What is left of them when the

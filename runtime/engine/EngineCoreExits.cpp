@@ -148,9 +148,10 @@ std::int32_t EngineCore::exitOf(const Request &request,
 Status EngineCore::runStep(const StepPlan &plan) {
   stepLogits_.clear();
   stepExits_.clear();
+  stepChose_ = false;
   if (std::none_of(plan.sequences.begin(), plan.sequences.end(),
                    [&](const auto &rows) { return find(rows.id)->mayExit(); }))
-    return executor_.run(plan, cache_);
+    return runWhole(plan);
 
   PartialSteps steps(plan, executor_, cache_, stepLogits_);
   auto whole = std::int32_t(options_.exits.size());

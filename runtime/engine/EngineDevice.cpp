@@ -3,6 +3,7 @@
 #include "runtime/engine/Engine.h"
 
 #include "runtime/execute/cpu/MachineBandwidth.h"
+#include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 
 #include <algorithm>
@@ -86,6 +87,9 @@ Status Engine::openDevice(const std::string &level, int number) {
   INGOT_ASSIGN_OR_RETURN(deviceLevel_, cuda::chooseLevel(*target_, level,
                                                          device->properties(),
                                                          driver->version()));
+  if (libraryUseOf(*target_).isUsed()) {
+    INGOT_ASSIGN_OR_RETURN(cublasLt_, cuda::CublasLt::open());
+  }
   device_ = std::move(device);
   return Status::ok();
 }
@@ -110,12 +114,14 @@ Status Engine::startCuda(const EngineOptions &options) {
       options, [this](std::uint64_t sizeBytes, const std::string &what) {
         return cuda::makeDeviceState(*device_, sizeBytes, what);
       }));
+  cuda::CudaExecutorOptions cudaOptions = options.cuda;
+  cudaOptions.library = cublasLt_;
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaExecutor> executor,
                          cuda::CudaExecutor::create(
                              artifact_.plan(), *target_, *device_,
                              std::move(code),
                              artifact_.segment(container::SegmentKind::Weights),
-                             contract_, *cache_, options.cuda));
+                             contract_, *cache_, cudaOptions));
   cudaExecutor_ = executor.get();
   executor_ = std::move(executor);
   return Status::ok();
@@ -124,7 +130,12 @@ Status Engine::startCuda(const EngineOptions &options) {
 std::string Engine::placement() const {
   if (device_ && cudaExecutor_)
     return device_->properties().name + " (device " +
-           std::to_string(device_->properties().number) + "), level " + level_;
+           std::to_string(device_->properties().number) + "), level " + level_ +
+           (cublasLt_
+                ? ", cuBLASLt " + cublasLt_->versionText() + " in steps of " +
+                      std::to_string(libraryUseOf(*target_).firstRows) +
+                      " rows and more (lossy: bits depend on company)"
+                : "");
   return "level " + level_ + ", " + std::to_string(numThreads()) + " threads";
 }
 

@@ -30,6 +30,8 @@ struct VariantUse {
   std::uint64_t uses = 0;
 };
 
+class TokenChooser;
+
 class Executor {
 public:
   virtual ~Executor() = default;
@@ -42,6 +44,9 @@ public:
 
   // Logits of plan.logitRows[row] of the latest step; valid until the next.
   virtual std::span<const float> logits(std::int32_t row) const = 0;
+
+  // Who chooses tokens where the logits are; null where that is for the host.
+  virtual TokenChooser *chooser() { return nullptr; }
 
   // Of all steps so far, the seconds that went into attention over the cache: the
   // part of a step that grows with context. 0 where it is not told apart.

@@ -3,6 +3,7 @@
 #include "runtime/memory/KvCache.h"
 #include "runtime/plan/Container.h"
 #include "runtime/plan/CudaAbi.h"
+#include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/TargetWeights.h"
 #include "runtime/plan/VerifyPlan.h"
 #include "runtime/support/Printable.h"
@@ -79,7 +80,7 @@ std::uint64_t MemoryContract::stateBytes() const {
 
 std::uint64_t MemoryContract::privateBytes() const {
   return tokenArenaBytes + logitArenaBytes + hiddenBytes + partialBytes +
-         scratchBytesPerWorker * workers + stateBytes();
+         libraryBytes + scratchBytesPerWorker * workers + stateBytes();
 }
 
 std::int64_t MemoryContract::tokensThatFit() const {
@@ -114,6 +115,9 @@ std::string MemoryContract::describe() const {
   else
     row("scratch", scratchBytesPerWorker * workers,
         std::to_string(workers) + " workers");
+  if (libraryBytes != 0)
+    row("products by library", libraryBytes,
+        "a matrix and its sums, and what cuBLASLt works in");
   for (const State &state : states)
     row("state " + printable(state.name), state.bytes(),
         std::to_string(state.blocks) + " blocks of " +
@@ -188,6 +192,8 @@ Result<MemoryContract> computeContract(const fbs::Plan &plan,
 
   if (contract.isOnDevice)
     INGOT_RETURN_IF_ERROR(addPartials(target, contract));
+  if (contract.isOnDevice)
+    contract.libraryBytes = libraryUseOf(target).bytes(contract.stepTokens);
 
   std::uint64_t wanted = 0;
   for (const fbs::StateGroup *group : *plan.states()) {

@@ -40,6 +40,7 @@ struct MemoryContract {
   // them (CudaAbi.h) and their bytes.
   std::int32_t partialSlots = 0;
   std::uint64_t partialBytes = 0;
+  std::uint64_t libraryBytes = 0; // around products by a library (LibraryUse.h)
   struct State {
     std::string name;
     std::string elements; // of keys and values: "f32", "f16" or "i8"

@@ -2,6 +2,7 @@
 // runtime/execute/cpu will hand to a kernel, so that a kernel never sees a
 // shape that its buffers do not hold.
 #include "runtime/plan/KernelAbi.h"
+#include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 
 #include <string>
@@ -130,6 +131,12 @@ private:
         return Status::invalid("variant: kernel " + str(variant->kernel()) +
                                " of " + str(target_.kernels()->size()));
       auto found = target_.kernels()->Get(variant->kernel())->op();
+      if (isCuda_ && found->string_view() == kLibraryLinear &&
+          launch.params_as_Linear()) {
+        INGOT_RETURN_IF_ERROR(
+            checkLibrary(*launch.params_as_Linear(), *variant));
+        continue;
+      }
       if (found->string_view() != op)
         return Status::invalid("variant: kernel is for \"" + found->str() +
                                "\", the launch is \"" + op + "\"");
@@ -138,6 +145,32 @@ private:
       return Status::invalid("variants end at " + str(next - 1) +
                              " rows; the last must have no bound");
     return Status::ok();
+  }
+
+  // A variant that is left to a library (LibraryUse.h).
+  Status checkLibrary(const fbs::Linear &linear, const fbs::Variant &variant) {
+    auto code = plan_.weights()->Get(linear.weight())->encoding()->code();
+    if (linear.domain() != fbs::Domain::token ||
+        (code != fbs::WeightCode::f16 && code != fbs::WeightCode::bf16))
+      return Status::invalid(
+          "variant: a library multiplies rows of tokens with f16 or bf16 "
+          "weights only");
+    if (variant.first() <= kMostRowsWithoutLibrary)
+      return Status::invalid("variant from " + str(variant.first()) +
+                             " rows on is left to a library, expected more "
+                             "than " +
+                             str(kMostRowsWithoutLibrary));
+    // A grid that lays the weights out has at most 65535 blocks along K.
+    if (linear.k() > kMostLibraryColumns)
+      return Status::invalid("k " + str(linear.k()) +
+                             " is left to a library, expected at most " +
+                             str(kMostLibraryColumns));
+    for (const fbs::Kernel *kernel : *target_.kernels())
+      if (kernel->op()->string_view() == kLibraryFinish)
+        return Status::ok();
+    return Status::invalid("variant: is left to a library, and no kernel is "
+                           "for \"" +
+                           std::string(kLibraryFinish) + "\"");
   }
 
   // A kernel of a launch beside its variants.

@@ -200,11 +200,24 @@ Status checkGeometry(const fbs::Kernel &kernel) {
   return Status::ok();
 }
 
+// The hash of a kernel's text.
+Status checkSourceHash(const fbs::Kernel &kernel) {
+  std::string_view hash =
+      kernel.source_hash() ? kernel.source_hash()->string_view() : "";
+  if (hash.size() != 16 ||
+      hash.find_first_not_of("0123456789abcdef") != hash.npos)
+    return Status::invalid("source hash \"" + std::string(hash) +
+                           "\", expected 16 hexadecimal digits");
+  return Status::ok();
+}
+
 Status checkKernel(const fbs::Kernel &kernel, const fbs::Target &target) {
   if (!kernel.name() || !kernel.op() || !kernel.symbols())
     return Status::invalid("name, op or symbols is missing");
-  if (isCuda(target))
+  if (isCuda(target)) {
     INGOT_RETURN_IF_ERROR(checkGeometry(kernel));
+    INGOT_RETURN_IF_ERROR(checkSourceHash(kernel));
+  }
   if (kernel.scratch_bytes() > (1u << 30))
     return Status::invalid("scratch_bytes " + str(kernel.scratch_bytes()) +
                            " is above 1 GiB");

@@ -479,7 +479,7 @@ TEST_F(CudaBackEndTest, anArtifactForTheCpuAlone) {
   EXPECT_EQ((*engine)->whyNotDevice(), "");
 }
 
-// A kernel of another text than the stand-in's is refused, not run.
+// An image of another text than the plan says is refused, not run.
 TEST_F(CudaBackEndTest, anotherTextIsRefused) {
   std::string artifact = anArtifact();
   std::vector<std::uint8_t> bytes = read(artifact);
@@ -500,8 +500,8 @@ TEST_F(CudaBackEndTest, anotherTextIsRefused) {
   StandInScope scope;
   EngineOptions cuda;
   cuda.device = "cuda";
-  EXPECT_THAT(refused(path, cuda, StatusCode::IoError),
-              HasSubstr("cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"));
+  EXPECT_THAT(refused(path, cuda, StatusCode::InvalidInput),
+              HasSubstr("that the plan names"));
 }
 
 // Stopped after the last phase and gone on from its text, the compiler gives the same

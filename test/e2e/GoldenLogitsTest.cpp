@@ -16,6 +16,7 @@ namespace {
 
 class GoldenLogitsTest : public ::testing::TestWithParam<std::string> {};
 class GgufLogitsTest : public ::testing::TestWithParam<std::string> {};
+class OnnxLogitsTest : public ::testing::TestWithParam<std::string> {};
 class Int8CacheLogitsTest : public ::testing::TestWithParam<std::string> {};
 
 // The names of what a folder of test/models holds, without extensions.
@@ -58,6 +59,15 @@ TEST_P(GgufLogitsTest, agreesWithTransformers) {
   compareWithTransformers(model);
 }
 
+// Its exports (test/models/export_onnx.py), against the goldens of the folder that
+// they are exports of.
+TEST_P(OnnxLogitsTest, agreesWithTransformers) {
+  GoldenModel model = smallModel(GetParam().substr(0, GetParam().find('/')));
+  model.source = model.path;
+  model.path = INGOT_SOURCE_DIR "/test/models/" + GetParam() + ".onnx";
+  compareWithTransformers(model);
+}
+
 // Measured: at most 0.036 with random weights and 0.013 with trained ones.
 TEST_P(Int8CacheLogitsTest, isNearTransformers) {
   bool isTrained = GetParam() == "target" || GetParam() == "draft";
@@ -67,7 +77,7 @@ TEST_P(Int8CacheLogitsTest, isNearTransformers) {
 INSTANTIATE_TEST_SUITE_P(Models, GoldenLogitsTest,
                          ::testing::Values("tiny-llama", "tiny-mistral",
                                            "tiny-qwen2", "tiny-qwen3", "target",
-                                           "draft"),
+                                           "draft", "target-int4"),
                          testName);
 
 // Every variation of a block, in models that are smaller still.
@@ -77,6 +87,12 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenLogitsTest,
 
 INSTANTIATE_TEST_SUITE_P(Families, GgufLogitsTest,
                          ::testing::ValuesIn(namesIn("families-gguf", "")),
+                         testName);
+
+INSTANTIATE_TEST_SUITE_P(Exports, OnnxLogitsTest,
+                         ::testing::Values("target/decomposed",
+                                           "target/attention", "target/gqa",
+                                           "target-int4/int4"),
                          testName);
 
 INSTANTIATE_TEST_SUITE_P(Models, Int8CacheLogitsTest,

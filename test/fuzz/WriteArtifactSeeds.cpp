@@ -1,8 +1,8 @@
-// Writes the seeds of ArtifactFuzz: the tests' one-layer artifact, whole and as
-// its plan alone.
+// Writes the seeds of ArtifactFuzz: the tests' one-layer artifact, for the cpu and for
+// CUDA devices, each whole and as its plan alone.
 //
 //   WriteArtifactSeeds FOLDER
-#include "test/runtime/plan/TinyArtifact.h"
+#include "test/runtime/plan/TinyCudaArtifact.h"
 
 #include <cstdio>
 #include <fstream>
@@ -23,7 +23,10 @@ int main(int argc, char **argv) {
               static_cast<std::streamsize>(bytes.size()));
     return bool(out);
   };
+  ingot::test::TinyArtifact cuda = ingot::test::tinyCudaArtifact();
   bool written = write("plan", tiny.planBytes(), "P") &&
-                 write("whole.ingot", tiny.bytes(), "");
+                 write("whole.ingot", tiny.bytes(), "") &&
+                 write("cuda-plan", cuda.planBytes(), "C") &&
+                 write("cuda-whole.ingot", cuda.bytes(), "");
   return written ? 0 : 1;
 }

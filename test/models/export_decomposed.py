@@ -30,11 +30,11 @@ class Step(torch.nn.Module):
 
 
 def export(folder, weights):
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float16,
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto",
                                                  attn_implementation="eager").eval()
     config = model.config
     layers = range(config.num_hidden_layers)
-    past = [torch.zeros(1, config.num_key_value_heads, 5, config.head_dim, dtype=torch.float16)
+    past = [torch.zeros(1, config.num_key_value_heads, 5, config.head_dim, dtype=model.dtype)
             for _ in layers for _ in "kv"]
     ids = torch.arange(1, 4)[None]
     names = ["input_ids", "attention_mask", "position_ids"]

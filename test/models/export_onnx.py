@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Exports a Llama folder of test/models to ONNX, in the forms that exporters write.
+"""Exports a Llama folder to ONNX, in the forms that exporters write.
 
 usage: export_onnx.py FOLDER FORM    writes FOLDER/FORM.onnx
 
+FOLDER is what from_pretrained reads, with its weights in one model.safetensors of
+float16 or float32.
+
 attention   opset 23: RMSNormalization, RotaryEmbedding, Attention with its past
 gqa         com.microsoft: SkipSimplifiedLayerNormalization, GroupQueryAttention
-int4        as gqa, with MatMulNBits: 4-bit codes, a float16 scale for each 32 columns
+int4        as gqa, with MatMulNBits: the codes and scales of a pack-quantized folder
+            of compressed-tensors (make_target_int4.py)
 decomposed  what torch.onnx.export makes of the transformers model (needs torch)
 
-The graphs hold no weights but int4's codes: their initializers are external data in
-the folder's model.safetensors, at the offsets of its own header.
+The graphs hold no weights: their initializers are external data in the folder's
+model.safetensors, at the offsets of its own header.
 """
 import json
 import pathlib
@@ -34,20 +38,12 @@ class Weights:
         header.pop("__metadata__", None)
         self.header, self.start = header, 8 + size
 
-    def values(self, name):
+    def initializer(self, name, dims=None, dtype=None):
+        """A tensor of the file, or its bytes as one of other dims and type."""
         entry = self.header[name]
         begin, end = entry["data_offsets"]
-        with open(self.path, "rb") as file:
-            file.seek(self.start + begin)
-            return np.frombuffer(file.read(end - begin),
-                                 {"F16": np.float16, "F32": np.float32}[entry["dtype"]]
-                                 ).reshape(entry["shape"]).astype(np.float32)
-
-    def initializer(self, name, as_name=None):
-        entry = self.header[name]
-        begin, end = entry["data_offsets"]
-        tensor = TensorProto(name=as_name or name, dims=entry["shape"],
-                             data_type=DTYPES[entry["dtype"]],
+        tensor = TensorProto(name=name, dims=dims or entry["shape"],
+                             data_type=dtype or DTYPES[entry["dtype"]],
                              data_location=TensorProto.EXTERNAL)
         for key, value in (("location", "model.safetensors"),
                            ("offset", str(self.start + begin)),
@@ -63,10 +59,10 @@ class Graph:
         self.nodes, self.initializers, self.known = [], [], set()
         self.inputs, self.outputs = [], []
 
-    def weight(self, name):
+    def weight(self, name, *as_other):
         if name not in self.known:
             self.known.add(name)
-            self.initializers.append(self.weights.initializer(name))
+            self.initializers.append(self.weights.initializer(name, *as_other))
         return name
 
     def constant(self, name, values):
@@ -88,27 +84,26 @@ class Graph:
                            name + ".transpose", perm=[1, 0])
         return self.node("MatMul", [x, turned], name + ".product")
 
-
     def packed(self, x, name, block=32):
-        """The same with codes rounded to nearest: (code - 8) * scale."""
-        values = self.weights.values(name + ".weight")
-        rows, columns = values.shape
-        blocks = values.reshape(rows, columns // block, block)
-        scales = (np.abs(blocks).max(-1) / 7).astype(np.float16)
-        wide = np.where(scales == 0, 1, scales).astype(np.float32)[..., None]
-        codes = np.clip(np.rint(blocks / wide) + 8, 0, 15).astype(np.uint8)
-        codes = codes[..., 0::2] | codes[..., 1::2] << 4
-        return self.node("MatMulNBits",
-                         [x, self.constant(name + ".codes", codes),
-                          self.constant(name + ".scales", scales)],
-                         name + ".product", domain="com.microsoft", K=columns, N=rows,
-                         bits=4, block_size=block)
+        """The same with codes: (code - 8) * scale. Words of eight codes are bytes of two."""
+        packed, scales = name + ".weight_packed", name + ".weight_scale"
+        rows, words = self.weights.header[packed]["shape"]
+        columns = 8 * words
+        assert self.weights.header[scales]["shape"] == [rows, columns // block], name
+        codes = self.weight(packed, [rows, columns // block, block // 2], TensorProto.UINT8)
+        return self.node("MatMulNBits", [x, codes, self.weight(scales)], name + ".product",
+                         domain="com.microsoft", K=columns, N=rows, bits=4, block_size=block)
+
+
+def head_dim(config):
+    return config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
 
 
 def rotary_tables(config, dtype):
-    size = config["head_dim"]
+    size = head_dim(config)
     steps = np.arange(0, size, 2, dtype=np.float32) / np.float32(size)
-    frequencies = (1.0 / np.float64(config["rope_theta"]) ** steps.astype(np.float64)).astype(np.float32)
+    theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+    frequencies = (1.0 / np.float64(theta) ** steps.astype(np.float64)).astype(np.float32)
     angles = np.arange(config["max_position_embeddings"], dtype=np.float32)[:, None] * frequencies
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
@@ -119,10 +114,10 @@ def build(folder, form):
     contrib = form in ("gqa", "int4")
     config = graph.config
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
-    size, hidden = config["head_dim"], config["hidden_size"]
+    size = head_dim(config)
     eps = config["rms_norm_eps"]
-    half = TensorProto.FLOAT16
-    cos, sin = rotary_tables(config, np.float16)
+    element = DTYPES[graph.weights.header["model.embed_tokens.weight"]["dtype"]]
+    cos, sin = rotary_tables(config, helper.tensor_dtype_to_np_dtype(element))
     cos, sin = graph.constant("cos_cache", cos), graph.constant("sin_cache", sin)
 
     graph.inputs += [
@@ -169,7 +164,7 @@ def build(folder, form):
         past = [f"past_key_values.{layer}.{w}" for w in ("key", "value")]
         present = [f"present.{layer}.{w}" for w in ("key", "value")]
         for name, length, values in ((past, "past", graph.inputs), (present, "total", graph.outputs)):
-            values += [helper.make_tensor_value_info(n, half, ["batch", kv_heads, length, size])
+            values += [helper.make_tensor_value_info(n, element, ["batch", kv_heads, length, size])
                        for n in name]
         attended = at + "attention_out"
         if form == "attention":
@@ -196,7 +191,7 @@ def build(folder, form):
                         perm=[1, 0])
     graph.nodes.append(helper.make_node("MatMul", [y, turned], ["logits"], name="lm_head"))
     graph.outputs.insert(0, helper.make_tensor_value_info(
-        "logits", half, ["batch", "sequence", config["vocab_size"]]))
+        "logits", element, ["batch", "sequence", config["vocab_size"]]))
     opsets = [helper.make_opsetid("", 23 if form == "attention" else 17)]
     if contrib:
         opsets.append(helper.make_opsetid("com.microsoft", 1))

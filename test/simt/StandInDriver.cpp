@@ -468,6 +468,28 @@ EXPORT cuMemsetD16Async(DevicePointer to, unsigned short word,
   });
 }
 
+EXPORT cuMemGetAddressRange_v2(DevicePointer *base, std::size_t *bytes,
+                               DevicePointer address) {
+  return call(true, [&](StandIn &self) -> ResultCode {
+    if (!self.isDevice(address, 1))
+      return kNotFound;
+    auto found = std::prev(self.allocations.upper_bound(address));
+    *base = found->first;
+    *bytes = found->second;
+    return kSuccess;
+  });
+}
+// None of CUDA's: tells the emulator what a host function has written.
+EXPORT ingotStandInWritten(DevicePointer to, std::size_t bytes) {
+  return call(false, [&](StandIn &self) -> ResultCode {
+    if (!self.isDevice(to, bytes))
+      return kInvalidValue;
+    if (self.isChecked)
+      simt::markInitialised(reinterpret_cast<void *>(to), bytes);
+    return kSuccess;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Modules and launches
 //===----------------------------------------------------------------------===//
@@ -583,6 +605,19 @@ EXPORT cuLaunchKernel(FunctionHandle handle, unsigned gridX, unsigned gridY,
                      return runKernel(self, *function->entry, grid, block,
                                       sharedBytes, bytes);
                    });
+  });
+}
+
+// What libraries of the host put into a stream.
+EXPORT cuLaunchHostFunc(StreamHandle stream, void (*function)(void *),
+                        void *data) {
+  return call(true, [&](StandIn &self) -> ResultCode {
+    if (!function)
+      return kInvalidValue;
+    return enqueue(self, stream, [=]() -> ResultCode {
+      function(data);
+      return kSuccess;
+    });
   });
 }
 

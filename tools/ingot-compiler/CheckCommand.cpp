@@ -43,7 +43,7 @@ Command addCheckCommand(CLI::App &app) {
       "check", "Whether a model will compile, and what that will take");
   command
       ->add_option("MODEL", flags->request.modelPath,
-                   "Hugging Face folder, GGUF file, or .mlir stage")
+                   "Hugging Face folder, GGUF or ONNX file, or .mlir stage")
       ->required();
   addModelOptions(*command, flags->request.options);
   command->add_option("--recipe", flags->recipe,

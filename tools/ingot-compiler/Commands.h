@@ -29,5 +29,8 @@ int finish(const Status &status);
 struct CompileOptions;
 // The options that compile and check share: encodings, target, adapters.
 void addModelOptions(CLI::App &command, CompileOptions &options);
+// What is learned from a text: codes and prunings; the text and the cache.
+void addLearnedOptions(CLI::App &command, CompileOptions &options,
+                       std::string &cacheFolder);
 
 } // namespace ingot

@@ -1,5 +1,6 @@
 // `compile`: flags and recipe to a request, progress and summary for people.
 #include "compiler/calibrate/BuildModel.h"
+#include "compiler/package/OutputPath.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
@@ -175,6 +176,10 @@ int runCompile(CompileFlags &flags) {
 
   if (flags.json && (request.outputPath.empty() || !flags.dumpAfter.empty()))
     return usage("--json is the summary of an artifact: it needs --output");
+  // What cannot be written is known before hours of calibration.
+  if (!request.outputPath.empty())
+    if (Status status = package::checkArtifactPath(request.outputPath); !status)
+      return finish(status);
 
   ProgressLine progress(::isatty(STDERR_FILENO) &&
                         std::getenv("NO_COLOR") == nullptr);
@@ -248,8 +253,12 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
                      "written them");
   command.add_option(
       "--kv", options.kv,
-      "Elements of the KV cache: f16 (default), f32, int8 (half the "
-      "bytes of f16; lossy)");
+      "Elements of the KV cache: f16 (default), f32, int8 (as f16 with "
+      "--quantize-kv int8)");
+  command.add_option(
+      "--quantize-kv", options.quantizeKv,
+      "Keys and values as codes: none (default) or int8 (half the bytes of "
+      "f16; lossy, measured by --evaluate)");
   command.add_option("--context", options.context,
                      "Longest sequence (default: the model's own)");
   command.add_option("--name", options.name,
@@ -258,6 +267,11 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
       "--target", options.target,
       "Devices to make code for: cpu (default), cuda, or cuda with the chips, "
       "by commas: cuda:sm_80,sm_90a,cpu");
+  command.add_flag_callback(
+      "--allow-library-gemm", [&options] { options.allowLibraryGemm = true; },
+      "Leave products of 65 rows and more with f16 or bf16 weights to "
+      "cuBLASLt, "
+      "which a run on a CUDA device then needs; lossy: bits depend on company");
   command.add_option(
       "--pooling", options.pooling,
       "Of an encoder: how a text's rows become its vector: mean, cls or last; "
@@ -275,6 +289,27 @@ void addModelOptions(CLI::App &command, CompileOptions &options) {
           "--lora", options.lora,
           "PEFT adapter to add, FOLDER or FOLDER:scale; may be repeated")
       ->allow_extra_args(false);
+}
+
+void addLearnedOptions(CLI::App &command, CompileOptions &options,
+                       std::string &cacheFolder) {
+  command.add_option("--calibrate", options.calibrate,
+                     "Text to choose codes by, for methods that need one "
+                     "(gptq, awq), and what to prune: like what the model "
+                     "will read");
+  command.add_option("--calibration-tokens", options.calibrationTokens,
+                     "Tokens of that text to use at most [32768]");
+  command.add_option("--prune-layers", options.pruneLayers,
+                     "Layers to leave out, those that change least");
+  command.add_option("--prune-heads", options.pruneHeads,
+                     "Key heads to leave out of the whole model, with the "
+                     "query heads that read them");
+  command.add_option("--prune-ffn", options.pruneFfn,
+                     "Share of the feed-forward's columns to leave out of "
+                     "each layer (0.25: a quarter)");
+  command.add_option("--calibration-cache", cacheFolder,
+                     "Folder where calibrated codes are kept [$INGOT_CACHE, "
+                     "$XDG_CACHE_HOME/ingot or ~/.cache/ingot]");
 }
 
 Command addCompileCommand(CLI::App &app) {
@@ -306,20 +341,7 @@ Command addCompileCommand(CLI::App &app) {
   command->add_option("--descriptor", request.descriptorPaths,
                       "JSON file that describes a family of models; tried "
                       "before the built-in ones");
-  command->add_option("--calibrate", options.calibrate,
-                      "Text to choose codes by, for methods that need one "
-                      "(gptq, awq), and what to prune: like what the model "
-                      "will read");
-  command->add_option("--calibration-tokens", options.calibrationTokens,
-                      "Tokens of that text to use at most [32768]");
-  command->add_option("--prune-layers", options.pruneLayers,
-                      "Layers to leave out, those that change least");
-  command->add_option("--prune-heads", options.pruneHeads,
-                      "Key heads to leave out of the whole model, with the "
-                      "query heads that read them");
-  command->add_option("--prune-ffn", options.pruneFfn,
-                      "Share of the feed-forward's columns to leave out of "
-                      "each layer (0.25: a quarter)");
+  addLearnedOptions(*command, options, flags->build.cacheFolder);
   command->add_flag("--no-heal", flags->noHeal,
                     "Do not fit what is left to what the whole model does");
   command->add_option(
@@ -334,9 +356,6 @@ Command addCompileCommand(CLI::App &app) {
   command->add_option("--max-ppl-increase", options.maxPplIncrease,
                       "Fail where perplexity grows by a larger share (0.01: "
                       "one per cent)");
-  command->add_option("--calibration-cache", flags->build.cacheFolder,
-                      "Folder where calibrated codes are kept [$INGOT_CACHE, "
-                      "$XDG_CACHE_HOME/ingot or ~/.cache/ingot]");
   command
       ->add_option("--threads", request.threads, "Threads for code and weights")
       ->check(CLI::Range(1u, 256u));

@@ -1,5 +1,6 @@
 // `debug`: what happened inside a run, and where two runs part. Parses, calls
 // compiler/debug, prints; nothing is decided here.
+#include "compiler/calibrate/BuildModel.h"
 #include "compiler/debug/CompareModels.h"
 #include "compiler/debug/PassTable.h"
 #include "compiler/debug/TraceModel.h"
@@ -278,7 +279,7 @@ CLI::App *addCompare(CLI::App &debug, CompareFlags &flags) {
 
 struct PassesFlags {
   debug::PassesRequest request;
-  std::string recipe, until;
+  std::string recipe, until, cacheFolder;
   bool json = false;
 };
 
@@ -302,12 +303,21 @@ int runPasses(PassesFlags &flags) {
                    "lower");
     request.compile.until = *phase;
   }
-  // Hashes of the sources matter to what is made of the stages.
-  request.compile.hashSources =
-      !request.compile.outputPath.empty() || !request.stagesFolder.empty();
+  // Hashes of the sources matter to what is made of the stages, and to codes.
+  request.compile.hashSources = !request.compile.outputPath.empty() ||
+                                !request.stagesFolder.empty() ||
+                                request.compile.options.calibrate.has_value();
   request.compile.diagnostic = printDiagnostic;
+  if (request.compile.options.evaluate)
+    return usage("nothing is measured here: compile --evaluate makes an "
+                 "artifact with a ledger, --ledger shows it");
   mlir::MLIRContext context;
   prepareContext(context);
+  if (request.fromStage.empty())
+    if (auto learned =
+            learnFromText(context, request.compile, flags.cacheFolder);
+        !learned)
+      return finish(learned.status());
   Result<debug::PassReport> report = debug::tabulatePasses(context, request);
   if (!report)
     return finish(report.status());
@@ -323,6 +333,7 @@ CLI::App *addPasses(CLI::App &debug, PassesFlags &flags) {
   command->add_option("MODEL", request.compile.modelPath,
                       "Hugging Face folder, GGUF file, or .mlir stage in lm");
   addModelOptions(*command, request.compile.options);
+  addLearnedOptions(*command, request.compile.options, flags.cacheFolder);
   command->add_option("--recipe", flags.recipe,
                       "JSON file of these options and, by phase, of "
                       "pipelines; flags win over it");

@@ -124,6 +124,8 @@ Command addFitExitsCommand(CLI::App &app) {
                       "As compile will be told: the maps belong to its states");
   command->add_option("--table", request.options.table, "As compile");
   command->add_option("--kv", request.options.kv, "As compile");
+  command->add_option("--quantize-kv", request.options.quantizeKv,
+                      "As compile");
   command->add_option("--window", request.windowTokens,
                       "Tokens that are run together [256]");
   command

@@ -1,4 +1,5 @@
-// The compiler's program: `ingot compile`, `debug`, `tokenize` and `render` end here.
+// The compiler's program: `ingot compile`, `check`, `debug`, `fit-exits`,
+// `tokenize` and `render` end here.
 #include "tools/ingot-compiler/Commands.h"
 
 #include "runtime/support/Printable.h"
@@ -47,7 +48,8 @@ int main(int argc, char **argv) {
   app.footer(
       "Exit codes: 0 done; 1 wrong usage; 2 an input is missing or broken;\n"
       "3 a well-formed input needs what this build cannot do; 4 reading,\n"
-      "writing or memory failed; 5 a fault of the compiler itself.");
+      "writing or memory failed; 5 a fault of the compiler itself; 6 (debug) "
+      "something\nwas found.");
   std::pair<const char *, ingot::Command> commands[] = {
       {"compile", ingot::addCompileCommand(app)},
       {"check", ingot::addCheckCommand(app)},

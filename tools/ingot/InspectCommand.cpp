@@ -6,6 +6,7 @@
 
 #include "runtime/engine/Encoder.h"
 #include "runtime/plan/CpuFeatures.h"
+#include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 #include "runtime/support/Printable.h"
 
@@ -182,15 +183,24 @@ Json targetJson(const fbs::Target &target) {
       kernels.push_back({{"name", kernel->name()->str()},
                          {"op", kernel->op()->str()},
                          {"scratch_bytes", kernel->scratch_bytes()}});
-  return {{"name", target.name()->str()},
-          {"weight_layout", target.weight_layout()->str()},
-          {"levels", levels},
-          {"launches", launches},
-          {"segments", segments},
-          {"exits", exits},
-          {"token_arena_bytes", target.token_arena_bytes()},
-          {"logit_row_arena_bytes", target.logit_row_arena_bytes()},
-          {"kernels", kernels}};
+  Json made = {{"name", target.name()->str()},
+               {"weight_layout", target.weight_layout()->str()},
+               {"levels", levels},
+               {"launches", launches},
+               {"segments", segments},
+               {"exits", exits},
+               {"token_arena_bytes", target.token_arena_bytes()},
+               {"logit_row_arena_bytes", target.logit_row_arena_bytes()},
+               {"kernels", kernels}};
+  if (LibraryUse use = libraryUseOf(target); use.isUsed())
+    made["library"] = {{"name", "cuBLASLt"},
+                       {"launches", use.numLaunches},
+                       {"first_rows", use.firstRows},
+                       {"matrix_bytes", use.unpackedBytes},
+                       {"sums_bytes_per_row", use.sumsBytesPerRow},
+                       {"workspace_bytes", kLibraryWorkspaceBytes},
+                       {"row_invariant", false}};
+  return made;
 }
 
 Json artifactJson(const Artifact &artifact, bool verified) {
@@ -383,6 +393,15 @@ void printLedger(Json ledger) {
 
 // The chips, then for each kernel its registers on each, and what it spills.
 void printCuda(const Json &target) {
+  if (target.contains("library")) {
+    const Json &library = target["library"];
+    std::printf(
+        "  library        %s makes the products of %u launches in steps "
+        "of %u rows and more;\n                 lossy: the bits of a row "
+        "depend on those beside it\n",
+        shown(library["name"]).c_str(), library["launches"].get<unsigned>(),
+        library["first_rows"].get<unsigned>());
+  }
   for (const Json &level : target["levels"]) {
     unsigned driver = level["driver_version"].get<unsigned>();
     std::printf("  %-14s %9s  %s, driver for CUDA %u.%u\n",

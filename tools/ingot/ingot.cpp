@@ -243,7 +243,8 @@ bool isForCompiler(int argc, char **argv) {
   if (argc < 2)
     return false;
   std::string command = argv[1];
-  if (command == "compile" || command == "check" || command == "debug")
+  if (command == "compile" || command == "check" || command == "debug" ||
+      command == "fit-exits")
     return true;
   if (command != "tokenize" && command != "render")
     return false;
@@ -395,8 +396,10 @@ int main(int argc, char **argv) {
   app.add_subcommand("check",
                      "Whether a model will compile, for which targets, "
                      "and what it will need");
-  app.add_subcommand("compile", "Compile a model (a Hugging Face folder or a "
-                                "GGUF file) into an artifact");
+  app.add_subcommand("compile", "Compile a model (a Hugging Face folder, a "
+                                "GGUF or an ONNX file) into an artifact");
+  app.add_subcommand("fit-exits", "Fit the maps of early exits on a text, for "
+                                  "compile --exit-maps");
 
   app.add_subcommand("debug", "What happened inside a run, and where two runs "
                               "part: trace, compare, passes");

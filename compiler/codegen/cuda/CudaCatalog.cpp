@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/CudaCatalog.h"
 
 #include "compiler/codegen/cuda/KernelSources.h"
+#include "runtime/plan/CudaLibraryAbi.h"
 
 #include <charconv>
 #include <optional>
@@ -178,6 +179,22 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
     kernel.geometry = abi::sampleGeometry();
     return kernel;
   }
+  if (name == "library_finish") {
+    kernel.op = name;
+    kernel.file = "LibraryFinish.cu";
+    kernel.params = "abi::CudaFinishParams";
+    return kernel;
+  }
+  if (name == "library_linear_f16" || name == "library_linear_bf16") {
+    kernel.op = "library_linear";
+    kernel.file = "LibraryLinear.cu";
+    kernel.params = "abi::CudaUnpackParams";
+    kernel.geometry = abi::unpackGeometry();
+    INGOT_ASSIGN_OR_RETURN(CudaEncoding encoding,
+                           cudaEncoding(rest("library_linear_")));
+    addEncoding(encoding, kernel);
+    return kernel;
+  }
   std::int32_t headDim = 0;
   if (name.starts_with("embed_")) {
     INGOT_ASSIGN_OR_RETURN(CudaEncoding encoding, cudaEncoding(rest("embed_")));
@@ -277,6 +294,9 @@ std::vector<std::string> commonCudaKernels() {
     names.emplace_back(operation.op);
   names.emplace_back("attention_merge");
   names.emplace_back("sample");
+  names.emplace_back("library_linear_f16");
+  names.emplace_back("library_linear_bf16");
+  names.emplace_back("library_finish");
   for (const char *activation : {"silu", "gelu", "gelu_tanh", "relu"}) {
     names.push_back(std::string("gated_") + activation);
     names.push_back(std::string("activate_") + activation);

@@ -25,6 +25,7 @@
   FILE(SinCos, "compiler/kernels/SinCos.h")                                    \
   FILE(KernelAbi, "runtime/plan/KernelAbi.h")                                  \
   FILE(CudaAbi, "runtime/plan/CudaAbi.h")                                      \
+  FILE(CudaLibraryAbi, "runtime/plan/CudaLibraryAbi.h")                        \
   FILE(Activate, "compiler/kernels/cuda/Activate.cu")                          \
   FILE(Activation, "compiler/kernels/cuda/Activation.h")                       \
   FILE(Add, "compiler/kernels/cuda/Add.cu")                                    \
@@ -38,6 +39,8 @@
   FILE(GatherRows, "compiler/kernels/cuda/GatherRows.cu")                      \
   FILE(KvTile, "compiler/kernels/cuda/KvTile.h")                               \
   FILE(LayerNorm, "compiler/kernels/cuda/LayerNorm.cu")                        \
+  FILE(LibraryFinish, "compiler/kernels/cuda/LibraryFinish.cu")                \
+  FILE(LibraryLinear, "compiler/kernels/cuda/LibraryLinear.cu")                \
   FILE(Linear, "compiler/kernels/cuda/Linear.h")                               \
   FILE(LinearSplit, "compiler/kernels/cuda/LinearSplit.cu")                    \
   FILE(LinearWide, "compiler/kernels/cuda/LinearWide.cu")                      \

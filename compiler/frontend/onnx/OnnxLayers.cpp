@@ -53,7 +53,7 @@ public:
               const std::vector<ProbeInput> &inputs, const ProbeSizes &sizes,
               const std::function<void(const std::string &)> &explain,
               const ModelSpec *before, ModelSpec &spec)
-      : PartReader(file), module_(module),
+      : PartReader(file), values_(module, file),
         function_(*module.getOps<func::FuncOp>().begin()), inputs_(inputs),
         sizes_(sizes), explain_(explain), before_(before), spec_(spec) {}
 
@@ -89,7 +89,7 @@ private:
     pending_[role] = std::move(source);
   }
 
-  ModuleOp module_;
+  ValueEvaluator values_;
   func::FuncOp function_;
   const std::vector<ProbeInput> &inputs_;
   const ProbeSizes &sizes_;
@@ -125,7 +125,7 @@ Status LayerReader::rotationOfTables(Value cosines, Value sines,
                : Status::unsupported("one rotation table for two sizes");
   }
   INGOT_ASSIGN_OR_RETURN(std::vector<OnnxTensor> tables,
-                         evaluateValues(module_, file_, {cosines, sines}));
+                         values_.evaluate({cosines, sines}));
   RotaryTables read;
   read.half = half;
   read.cosines = numbersOf(tables[0]);
@@ -163,6 +163,17 @@ Status LayerReader::readRotation(Operation *op, RotarySpec &rotary) {
   auto cosines = cast<RankedTensorType>(rotation.getCosCache().getType());
   const std::int64_t half = cosines.getShape().back();
   rotary.dim = 2 * half;
+  auto x = cast<RankedTensorType>(rotation.getX().getType());
+  std::int64_t turned = integerOf(op, "rotary_embedding_dim");
+  if (turned == 0)
+    turned = x.getRank() == 4
+                 ? x.getDimSize(3)
+                 : x.getDimSize(2) /
+                       std::max<std::int64_t>(integerOf(op, "num_heads"), 1);
+  if (turned != rotary.dim)
+    return Status::unsupported(
+        onnx::describe(op) + ": turns " + std::to_string(turned) +
+        " columns of a head by tables for " + std::to_string(rotary.dim));
   const bool hasPositions = !onnx::isAbsent(rotation.getPositionIds());
   if (hasPositions) {
     auto ids = onnx::knownInts(rotation.getPositionIds());
@@ -183,7 +194,7 @@ Status LayerReader::readRotation(Operation *op, RotarySpec &rotary) {
 // A mask, boolean or added, that says what a causal one says; its window.
 Status LayerReader::readMask(Value mask, std::int64_t &window) {
   INGOT_ASSIGN_OR_RETURN(std::vector<OnnxTensor> values,
-                         evaluateValues(module_, file_, {mask}));
+                         values_.evaluate({mask}));
   const std::vector<double> numbers = numbersOf(values[0]);
   const bool isBool = values[0].type == OnnxType::Bool;
   const std::int64_t keys = values[0].dims.back();

@@ -161,6 +161,22 @@ Result<Values> contribRotary(OnnxOpMaker &maker, OnnxNode &node) {
   auto positions = dyn_cast<RankedTensorType>(node.inputs[1].getType());
   if (!positions || positions.getRank() != 2)
     return refused("position_ids [batch, sequence] are supported only");
+  // Of heads side by side that turn whole, the caches tell how many there are.
+  auto x = dyn_cast<RankedTensorType>(node.inputs[0].getType()),
+       cache = dyn_cast<RankedTensorType>(node.inputs[2].getType());
+  auto number = [&](StringRef name) {
+    auto attr = dyn_cast_or_null<IntegerAttr>(node.attributes.get(name));
+    return attr ? attr.getInt() : 0;
+  };
+  if (x && cache && x.getRank() == 3 && cache.getRank() == 2 &&
+      number("num_heads") == 0 && number("rotary_embedding_dim") == 0) {
+    const std::int64_t columns = x.getDimSize(2), half = cache.getDimSize(1);
+    if (columns == ShapedType::kDynamic || half < 1 || columns % (2 * half))
+      return refused("num_heads follows neither from itself nor from "
+                     "cos_cache");
+    node.attributes.set(
+        "num_heads", maker.attr("num_heads", columns / (2 * half)).getValue());
+  }
   node.inputs = {node.inputs[0], node.inputs[2], node.inputs[3],
                  node.inputs[1]};
   return Values();

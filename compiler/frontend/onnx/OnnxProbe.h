@@ -9,6 +9,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace ingot {
@@ -38,10 +40,19 @@ probeGraph(mlir::ModuleOp module, const std::vector<ProbeInput> &inputs,
            const ProbeSizes &sizes);
 
 // The values of tensors of a probed graph that depend on no input; fails where
-// one does.
-Result<std::vector<OnnxTensor>>
-evaluateValues(mlir::ModuleOp probed, const OnnxFile &file,
-               llvm::ArrayRef<mlir::Value> values);
+// one does. Layers make their masks and rotation tables each anew: what is
+// computed by the same operators as before is not computed again.
+class ValueEvaluator {
+public:
+  ValueEvaluator(mlir::ModuleOp probed, const OnnxFile &file)
+      : probed_(probed), file_(file) {}
+  Result<std::vector<OnnxTensor>> evaluate(llvm::ArrayRef<mlir::Value> values);
+
+private:
+  mlir::ModuleOp probed_;
+  const OnnxFile &file_;
+  std::map<std::string, std::vector<OnnxTensor>> known_; // by the graph's text
+};
 
 // Elements as doubles (floats, integers, booleans).
 std::vector<double> numbersOf(const OnnxTensor &tensor);

@@ -5,6 +5,7 @@
 
 #include "compiler/frontend/RotaryFrequencies.h"
 
+#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -28,11 +29,14 @@ bool fits(const RotaryTables &tables, const std::vector<float> &frequencies,
   return true;
 }
 
-// `value` to so many significant decimal digits.
+// `value` to so many significant decimal digits: the double nearest to them.
 double rounded(double value, int digits) {
-  const double scale =
-      std::pow(10.0, digits - 1 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
+  char text[32];
+  auto end = std::to_chars(text, text + sizeof(text), value,
+                           std::chars_format::scientific, digits - 1);
+  double result = value;
+  std::from_chars(text, end.ptr, result);
+  return result;
 }
 
 } // namespace

@@ -27,7 +27,8 @@ public:
                         0,
                         std::int32_t(table.columns()),
                         std::int32_t(table.rows()),
-                        op.scale()};
+                        op.scale(),
+                        vector(op.bias())};
     out.bytesPerRow =
         2 * rowBytes({op.output()}); // about what a row of the table takes
   }
@@ -224,13 +225,7 @@ public:
   }
 
   BoundKernel kernel(std::uint32_t index) const {
-    const fbs::Kernel &found = *context_.target->kernels()->Get(index);
-    return {index,
-            (*context_.functions)[index],
-            {std::int32_t(found.block_threads()),
-             std::int32_t(found.shared_bytes()),
-             std::int32_t(found.tile_rows()),
-             std::int32_t(found.tile_tokens())}};
+    return bindKernel(index, context_);
   }
 
 private:
@@ -284,6 +279,15 @@ DevicePointer CudaBindContext::bufferAddress(std::int32_t index) const {
   return (isToken ? tokenArena : logitArena) +
          buffer.offset() *
              std::uint64_t(isToken ? tokenCapacity : logitCapacity);
+}
+
+BoundKernel bindKernel(std::uint32_t index, const CudaBindContext &context) {
+  const fbs::Kernel &found = *context.target->kernels()->Get(index);
+  return {index,
+          (*context.functions)[index],
+          {std::int32_t(found.block_threads()),
+           std::int32_t(found.shared_bytes()), std::int32_t(found.tile_rows()),
+           std::int32_t(found.tile_tokens())}};
 }
 
 AttentionShape shapeOf(const fbs::Attention &op) {

@@ -107,6 +107,9 @@ struct CudaBindContext {
 // The shape of an attention launch.
 AttentionShape shapeOf(const fbs::Attention &op);
 
+// A kernel of the target by its index.
+BoundKernel bindKernel(std::uint32_t index, const CudaBindContext &context);
+
 // The plan has been verified; every index is in range.
 CudaLaunch bindCudaLaunch(const fbs::Launch &launch,
                           const CudaBindContext &context);

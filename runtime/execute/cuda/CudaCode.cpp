@@ -13,6 +13,8 @@ namespace {
 // Entry symbols begin with this, so that a kernel named like a function of CUDA is
 // none (compiler/codegen/cuda).
 constexpr const char *kEntryPrefix = "ingot_";
+// A symbol of every image: this and the hash of the text that it was compiled of.
+constexpr const char *kSourcePrefix = "ingot_source_";
 
 std::string levelNames(const fbs::Target &target) {
   std::string names;
@@ -128,26 +130,64 @@ Status checkImage(std::span<const std::uint8_t> image, bool isText) {
   return checkSections(image, header);
 }
 
+namespace {
+
+// Where a kernel's image is at a level, within the level's code; null: nowhere.
+const fbs::KernelSymbol *symbolAt(const fbs::Kernel &kernel,
+                                  std::uint32_t level) {
+  for (const fbs::KernelSymbol *each : *kernel.symbols())
+    if (each->level() == level)
+      return each;
+  return nullptr;
+}
+
+Status checkSource(std::span<const std::uint8_t> image,
+                   const fbs::Kernel &kernel) {
+  std::string mark = kSourcePrefix + kernel.source_hash()->str();
+  if (std::search(image.begin(), image.end(), mark.begin(), mark.end()) !=
+      image.end())
+    return Status::ok();
+  return Status::invalid("the image was not compiled of the text " +
+                         kernel.source_hash()->str() + " that the plan names");
+}
+
+} // namespace
+
+Status checkImages(const fbs::Target &target, std::uint32_t level,
+                   std::span<const std::uint8_t> code) {
+  const fbs::Level &chosen = *target.levels()->Get(level);
+  auto parsed = CudaLevel::parse(chosen.name()->string_view());
+  auto bytes = code.subspan(chosen.code_offset(), chosen.code_size());
+  for (const fbs::Kernel *kernel : *target.kernels()) {
+    const fbs::KernelSymbol *symbol = symbolAt(*kernel, level);
+    if (!symbol || !parsed)
+      return Status::internal("has no code at this level")
+          .withContext("kernel " + kernel->name()->str());
+    auto image = bytes.subspan(symbol->offset(), symbol->size());
+    Status status = checkImage(image, parsed->isText);
+    if (status.isOk())
+      status = checkSource(image, *kernel);
+    if (!status)
+      return status.withContext("kernel " + kernel->name()->str() + " for " +
+                                chosen.name()->str());
+  }
+  return Status::ok();
+}
+
 Result<CudaCode> CudaCode::load(const Device &device, const fbs::Target &target,
                                 std::uint32_t level,
                                 std::span<const std::uint8_t> code) {
+  INGOT_RETURN_IF_ERROR(checkImages(target, level, code));
   const fbs::Level &chosen = *target.levels()->Get(level);
-  auto parsed = CudaLevel::parse(chosen.name()->string_view());
   auto bytes = code.subspan(chosen.code_offset(), chosen.code_size());
   CudaCode loaded(device);
   // Kernels may share an image.
   std::map<std::uint64_t, ModuleHandle> modules;
   auto load = [&](const fbs::Kernel &kernel) -> Status {
-    const fbs::KernelSymbol *symbol = nullptr;
-    for (const fbs::KernelSymbol *each : *kernel.symbols())
-      if (each->level() == level)
-        symbol = each;
-    if (!symbol || !parsed)
-      return Status::internal("has no code at this level");
+    const fbs::KernelSymbol *symbol = symbolAt(kernel, level);
     auto image = bytes.subspan(symbol->offset(), symbol->size());
     auto known = modules.find(symbol->offset());
     if (known == modules.end()) {
-      INGOT_RETURN_IF_ERROR(checkImage(image, parsed->isText));
       INGOT_ASSIGN_OR_RETURN(ModuleHandle module, loadModule(device, image));
       loaded.modules_.push_back(module);
       known = modules.emplace(symbol->offset(), module).first;

@@ -28,6 +28,11 @@ Result<std::uint32_t> chooseLevel(const fbs::Target &target,
 // its zero, and the headers of a cubin stay within it.
 Status checkImage(std::span<const std::uint8_t> image, bool isText);
 
+// The same of every kernel's image at a level, and that each names the text that the
+// plan says it was compiled of. `code` is the artifact's code segment.
+Status checkImages(const fbs::Target &target, std::uint32_t level,
+                   std::span<const std::uint8_t> code);
+
 class CudaCode {
 public:
   // `code` is the artifact's code segment.

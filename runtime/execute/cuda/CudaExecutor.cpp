@@ -1,7 +1,8 @@
 // create: 1. memory of the device in its pieces; 2. weights, each used one once;
 //         3. bind every launch.
 // run:    1. write and copy the step's arrays; 2. launch, as a graph where the step
-//         fits a bucket; 3. copy the logits back and wait.
+//         fits a bucket; 3. copy the logits back, or the tokens that the device has
+//         chosen from them, and wait.
 #include "runtime/execute/cuda/CudaExecutor.h"
 
 #include "runtime/plan/Container.h"
@@ -144,6 +145,26 @@ CudaExecutor::create(const fbs::Plan &plan, const fbs::Target &target,
       self->hostLogits_,
       PinnedMemory::allocate(device, self->logitRowBytes_ * std::uint64_t(rows),
                              "logits"));
+  auto chooses = std::find_if(
+      target.kernels()->begin(), target.kernels()->end(),
+      [](const fbs::Kernel *k) { return k->op()->string_view() == "sample"; });
+  if (options.choosesTokens && chooses != target.kernels()->end()) {
+    auto index = std::uint32_t(chooses - target.kernels()->begin());
+    INGOT_ASSIGN_OR_RETURN(
+        self->sample_,
+        SampleLaunch::create(device, bindKernel(index, context),
+                             self->deviceLogits_, rows, self->limits_.vocab));
+  }
+  if (LibraryUse use = libraryUseOf(target); use.isUsed()) {
+    if (!options.library)
+      return Status::internal("the plan leaves products to a library, and "
+                              "there is none");
+    INGOT_ASSIGN_OR_RETURN(
+        self->library_,
+        LibraryGemm::create(
+            device, options.library, use,
+            bindKernel(std::uint32_t(use.finishKernel), context), tokens));
+  }
   INGOT_RETURN_IF_ERROR(device.synchronize());
   return self;
 }
@@ -210,7 +231,8 @@ CudaExecutor::StepSize CudaExecutor::sizeOf(const StepPlan &plan) const {
   return {rows, rows, limits_.maxSequences, bucketOf(splits)};
 }
 
-Status CudaExecutor::run(const StepPlan &plan, const KvCache &cache) {
+Result<CudaExecutor::StepSize> CudaExecutor::enqueue(const StepPlan &plan,
+                                                     const KvCache &cache) {
   if (&cache != cache_)
     return Status::internal("the executor is bound to another cache");
   INGOT_RETURN_IF_ERROR(checkStepPlan(plan, limits_));
@@ -233,6 +255,11 @@ Status CudaExecutor::run(const StepPlan &plan, const KvCache &cache) {
   numTimed_ = 0;
   INGOT_RETURN_IF_ERROR(size.splits > 0 ? launchGraph(plan, size)
                                         : launchAll(plan, size));
+  return size;
+}
+
+// And waits for all that the stream has.
+Status CudaExecutor::copyLogits(const StepPlan &plan) {
   std::int32_t numLogits = std::int32_t(plan.logitRows.size());
   if (numLogits > 0)
     INGOT_RETURN_IF_ERROR(device_.driver().copyToHost(
@@ -240,6 +267,36 @@ Status CudaExecutor::run(const StepPlan &plan, const KvCache &cache) {
         logitRowBytes_ * std::uint64_t(numLogits), device_.stream()));
   INGOT_RETURN_IF_ERROR(device_.synchronize());
   logitCount_ = numLogits;
+  return Status::ok();
+}
+
+Status CudaExecutor::run(const StepPlan &plan, const KvCache &cache) {
+  INGOT_ASSIGN_OR_RETURN(StepSize size, enqueue(plan, cache));
+  INGOT_RETURN_IF_ERROR(copyLogits(plan));
+  countUses(size, plan);
+  return addProfile();
+}
+
+Status CudaExecutor::runAndChoose(const StepPlan &plan, const KvCache &cache,
+                                  std::span<const RowChoice> choices) {
+  if (choices.size() != plan.logitRows.size() || choices.empty())
+    return Status::internal(std::to_string(choices.size()) + " choices for " +
+                            std::to_string(plan.logitRows.size()) +
+                            " rows of logits");
+  INGOT_ASSIGN_OR_RETURN(StepSize size, enqueue(plan, cache));
+  INGOT_RETURN_IF_ERROR(sample_->enqueue(choices));
+  INGOT_RETURN_IF_ERROR(device_.synchronize());
+  bool isAny = true;
+  for (std::int32_t token : sample_->tokens()) {
+    if (token < -1 || token >= limits_.vocab)
+      return Status::internal("the kernel sample chose token " +
+                              std::to_string(token) + " of a vocabulary of " +
+                              std::to_string(limits_.vocab));
+    isAny = isAny && token >= 0;
+  }
+  if (!isAny)
+    INGOT_RETURN_IF_ERROR(copyLogits(plan));
+  ++numChosenSteps_;
   countUses(size, plan);
   return addProfile();
 }
@@ -300,13 +357,20 @@ Status CudaExecutor::launchOne(CudaLaunch &launch, const StepSize &size) {
                    launch.bytesPerPosition * staging_->positions();
     INGOT_RETURN_IF_ERROR(timed->begin.record());
   }
-  INGOT_RETURN_IF_ERROR(
-      launch.op == fbs::Params::Attention
-          ? launchAttention(launch, variant.kernel, rows, size)
-          : launchKernel(variant.kernel,
-                         launch.grid(variant.kernel.geometry, rows),
-                         &launch.params));
+  INGOT_RETURN_IF_ERROR(launchVariant(launch, variant.kernel, rows, size));
   return timed ? timed->end.record() : Status::ok();
+}
+
+Status CudaExecutor::launchVariant(CudaLaunch &launch,
+                                   const BoundKernel &kernel, std::int32_t rows,
+                                   const StepSize &size) {
+  if (launch.op == fbs::Params::Attention)
+    return launchAttention(launch, kernel, rows, size);
+  if (library_ && target_->kernels()->Get(kernel.kernel)->op()->string_view() ==
+                      kLibraryLinear)
+    return library_->run(launch.params.linear, kernel);
+  return launchKernel(kernel, launch.grid(kernel.geometry, rows),
+                      &launch.params);
 }
 
 Status CudaExecutor::launchAttention(CudaLaunch &launch, BoundKernel wide,

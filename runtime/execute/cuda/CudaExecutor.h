@@ -6,18 +6,25 @@
 #pragma once
 
 #include "runtime/execute/Executor.h"
+#include "runtime/execute/TokenChooser.h"
 #include "runtime/execute/cuda/CudaCode.h"
+#include "runtime/execute/cuda/LibraryGemm.h"
+#include "runtime/execute/cuda/SampleLaunch.h"
 #include "runtime/execute/cuda/StepStaging.h"
 #include "runtime/memory/MemoryContract.h"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace ingot::cuda {
 
 struct CudaExecutorOptions {
   bool useGraphs = true;
+  bool choosesTokens = true; // where the target has a kernel for it
+  // For targets that leave products to a library (LibraryUse.h).
+  std::shared_ptr<const CublasLt> library = nullptr;
 };
 
 // What of a contract the device must have free before anything is read, beside the
@@ -29,7 +36,7 @@ Result<std::unique_ptr<StateMemory>> makeDeviceState(const Device &device,
                                                      std::uint64_t sizeBytes,
                                                      const std::string &what);
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public Executor, public TokenChooser {
 public:
   // `plan` and `target` have been verified and, like `device`, `weights` (the
   // artifact's segment) and `cache`, outlive the executor.
@@ -43,6 +50,12 @@ public:
   const StepLimits &limits() const override { return limits_; }
   Status run(const StepPlan &plan, const KvCache &cache) override;
   std::span<const float> logits(std::int32_t row) const override;
+  TokenChooser *chooser() override { return sample_ ? this : nullptr; }
+  Status runAndChoose(const StepPlan &plan, const KvCache &cache,
+                      std::span<const RowChoice> choices) override;
+  std::span<const std::int32_t> tokens() const override {
+    return sample_->tokens();
+  }
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;
   double weightBytesPerStep() const override;
@@ -51,6 +64,8 @@ public:
   // Steps that were launched as a graph, and the graphs that there are.
   std::uint64_t numGraphSteps() const { return numGraphSteps_; }
   std::size_t numGraphs() const { return graphs_.size(); }
+  // Steps that gave tokens in place of logits.
+  std::uint64_t numChosenSteps() const { return numChosenSteps_; }
 
 private:
   explicit CudaExecutor(const Device &device, CudaCode code)
@@ -68,11 +83,16 @@ private:
                        std::vector<DevicePointer> &addresses);
   // The bucket that the step fits, or the step itself where it fits none.
   StepSize sizeOf(const StepPlan &plan) const;
+  // Puts the step into the stream: all but what is copied back.
+  Result<StepSize> enqueue(const StepPlan &plan, const KvCache &cache);
+  Status copyLogits(const StepPlan &plan);
   Status launchAll(const StepPlan &plan, const StepSize &size);
   Status launchGraph(const StepPlan &plan, const StepSize &size);
   Status launchOne(CudaLaunch &launch, const StepSize &size);
   Status launchAttention(CudaLaunch &launch, BoundKernel wide,
                          std::int32_t rows, const StepSize &size);
+  Status launchVariant(CudaLaunch &launch, const BoundKernel &kernel,
+                       std::int32_t rows, const StepSize &size);
   Status launchKernel(const BoundKernel &kernel, abi::KernelGrid grid,
                       void *params);
   void countUses(const StepSize &size, const StepPlan &plan);
@@ -100,6 +120,9 @@ private:
 
   std::map<std::pair<std::int32_t, std::int32_t>, GraphExecHandle> graphs_;
   std::uint64_t numGraphSteps_ = 0;
+  std::optional<SampleLaunch> sample_;
+  std::unique_ptr<LibraryGemm> library_; // null: no variant needs one
+  std::uint64_t numChosenSteps_ = 0;
 
   bool profiling_ = false;
   // Events around each launch of a profiled step, and what they time.

@@ -35,6 +35,7 @@ TEST(CompileOptionsTest, RecipeTextReadsBackAsTheSameOptions) {
   options.heal = false;
   options.table = "int8";
   options.kv = "f32";
+  options.quantizeKv = "int8";
   options.context = 128;
   options.name = "tiny";
   options.target = "cpu";
@@ -65,6 +66,8 @@ TEST(CompileOptionsTest, WhatARecipeMayNotSayIsNamed) {
       {R"({"max_kl": "0.1"})", "\"max_kl\": expected a number"},
       {R"({"prune_layers": 0.5})", "\"prune_layers\": expected an integer"},
       {R"({"heal": 1})", "\"heal\": expected true or false"},
+      {R"({"allow_library_gemm": "yes"})",
+       "\"allow_library_gemm\": expected true or false"},
       {R"({"pipelines": {"melt": ""}})", "no phase is named \"melt\""},
       {R"({"pipelines": {"fuse": 1}})", "pipelines.fuse"},
       {R"([1])", "a recipe is a JSON object"},
@@ -94,12 +97,29 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.calibrationTokens = 0; }, "tokens 0");
   refused([](CompileOptions &o) { o.evaluationTokens = -1; }, "tokens -1");
   refused([](CompileOptions &o) { o.maxKl = 1; }, "no evaluation text");
+  refused([](CompileOptions &o) { o.evaluationTokens = 64; },
+          "evaluation tokens 64: there is no evaluation text");
+  refused([](CompileOptions &o) { o.calibrationTokens = 64; },
+          "calibration tokens 64: there is no calibration text");
   refused([](CompileOptions &o) { o.pruneLayers = 0; }, "layers to prune");
   refused([](CompileOptions &o) { o.pruneHeads = -1; }, "key heads to prune");
   refused([](CompileOptions &o) { o.pruneFfn = 1; }, "feed-forward to prune");
   refused([](CompileOptions &o) { o.heal = true; }, "nothing is pruned");
   refused([](CompileOptions &o) { o.kv = "i8"; }, "kv \"i8\"");
   refused([](CompileOptions &o) { o.kv = "int4"; }, "f16, f32 or int8");
+  refused([](CompileOptions &o) { o.quantizeKv = "int4"; }, "int8 or none");
+  refused(
+      [](CompileOptions &o) {
+        o.kv = "int8";
+        o.quantizeKv = "none";
+      },
+      "contradict");
+  refused(
+      [](CompileOptions &o) {
+        o.kv = "int8";
+        o.pipelines["compress"] = "quantize-weights";
+      },
+      "quantize-kv, which the pipeline of the compress phase lacks");
   refused([](CompileOptions &o) { o.context = 0; }, "context 0");
   refused([](CompileOptions &o) { o.target = "gpu"; }, "target \"gpu\"");
   refused([](CompileOptions &o) { o.target = "cuda:"; }, "expected a chip");
@@ -114,6 +134,8 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
         o.levels = {{"x86-64-v3"}};
       },
       "the cpu, which is not among the targets");
+  refused([](CompileOptions &o) { o.allowLibraryGemm = true; },
+          "allow-library-gemm: is for the target cuda");
   refused([](CompileOptions &o) { o.skip = {"a,b"}; }, "skip \"a,b\"");
   refused([](CompileOptions &o) { o.skip = {""}; }, "skip \"\"");
   refused([](CompileOptions &o) { o.levels = {"a}b"}; }, "level \"a}b\"");
@@ -125,6 +147,24 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
   refused([](CompileOptions &o) { o.name = ""; }, "name");
   refused([](CompileOptions &o) { o.name = "a\nb"; }, "control character");
   refused([](CompileOptions &o) { o.name = "\xff"; }, "UTF-8");
+}
+
+// The option is a pass of the lower phase, and part of a recipe.
+TEST(CompileOptionsTest, ALibraryIsAPass) {
+  CompileOptions options;
+  options.target = "cuda:sm_90";
+  Result<PhaseOptions> without = phaseOptions(options);
+  ASSERT_TRUE(without) << without.status().message();
+  EXPECT_EQ(phasePipeline(Phase::Lower, *without).find("library"),
+            std::string::npos);
+  options.allowLibraryGemm = true;
+  Result<PhaseOptions> with = phaseOptions(options);
+  ASSERT_TRUE(with) << with.status().message();
+  EXPECT_THAT(phasePipeline(Phase::Lower, *with),
+              HasSubstr("sms=sm_90},allow-library-gemm,assign-buffers"));
+  CompileOptions again;
+  ASSERT_TRUE(applyRecipe(recipeText(options), "r.json", again));
+  EXPECT_EQ(again.allowLibraryGemm, true);
 }
 
 // MLIR's parser of pass options does not return from these.

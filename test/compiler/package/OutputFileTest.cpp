@@ -1,5 +1,7 @@
 // A file is there complete or not at all.
 #include "compiler/package/OutputFile.h"
+#include "compiler/package/OutputPath.h"
+#include "runtime/plan/Container.h"
 #include "test/compiler/frontend/TempFolder.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +9,9 @@
 
 #include <filesystem>
 #include <sstream>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace ingot::package {
 namespace {
@@ -46,7 +51,6 @@ TEST(OutputFileTest, LeavesNothingBehindWhenItIsDropped) {
     Result<OutputFile> file = OutputFile::create(folder.file("out"), 4);
     ASSERT_TRUE(file);
     ASSERT_TRUE(file->write(0, bytesOf("new!")));
-    EXPECT_EQ(entries(folder.path()), 2u);
   }
   EXPECT_EQ(entries(folder.path()), 1u);
   EXPECT_EQ(fs::file_size(folder.file("out")), 3u);
@@ -59,6 +63,55 @@ TEST(OutputFileTest, RefusesWhatIsNoFileOrHasNoFolder) {
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.status().code(), StatusCode::IoError);
   EXPECT_THAT(lost.status().message(), ::testing::HasSubstr("none/out"));
+}
+
+// Killed while it writes, a process leaves nothing where the system has files
+// without a name; the old file is whole in any case.
+TEST(OutputFileTest, HasNoNameUntilItIsCommitted) {
+  testing::TempFolder folder;
+  folder.write("out", "old");
+  int probe = ::open(folder.path().c_str(), O_TMPFILE | O_RDWR, 0600);
+  if (probe < 0)
+    GTEST_SKIP() << "the file system of " << folder.path()
+                 << " has no files without a name";
+  ::close(probe);
+  Result<OutputFile> file = OutputFile::create(folder.file("out"), 4);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->write(0, bytesOf("new!")));
+  EXPECT_EQ(entries(folder.path()), 1u);
+  EXPECT_EQ(fs::file_size(folder.file("out")), 3u);
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(entries(folder.path()), 1u);
+  EXPECT_EQ(fs::file_size(folder.file("out")), 4u);
+}
+
+TEST(OutputFileTest, TakesTheLongestNameAndNoLonger) {
+  testing::TempFolder folder;
+  std::string longest(255, 'a');
+  Result<OutputFile> file = OutputFile::create(folder.file(longest), 0);
+  ASSERT_TRUE(file) << file.status().message();
+  EXPECT_TRUE(file->commit());
+  EXPECT_TRUE(fs::exists(folder.file(longest)));
+  EXPECT_FALSE(OutputFile::create(folder.file(longest + "a"), 0));
+}
+
+TEST(OutputPathTest, ReplacesAnArtifactAndNothingElse) {
+  testing::TempFolder folder;
+  EXPECT_TRUE(checkArtifactPath(folder.file("new")));
+  EXPECT_EQ(entries(folder.path()), 0u);
+  folder.write("empty", "");
+  EXPECT_TRUE(checkArtifactPath(folder.file("empty")));
+  folder.write("artifact", std::string(container::kMagic, 8) + "...");
+  EXPECT_TRUE(checkArtifactPath(folder.file("artifact")));
+  folder.write("config.json", "{}");
+  Status other = checkArtifactPath(folder.file("config.json"));
+  EXPECT_EQ(other.code(), StatusCode::InvalidInput);
+  EXPECT_THAT(other.message(), ::testing::HasSubstr("is no artifact"));
+  fs::create_symlink("config.json", folder.file("link"));
+  EXPECT_FALSE(checkArtifactPath(folder.file("link")));
+  EXPECT_EQ(checkArtifactPath(folder.path()).code(), StatusCode::IoError);
+  EXPECT_EQ(checkArtifactPath(folder.file("none/new")).code(),
+            StatusCode::IoError);
 }
 
 TEST(OutputFileTest, ChecksumFailsPastTheEnd) {

@@ -22,6 +22,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 
 import numpy as np
 import torch
@@ -35,8 +36,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, Llam
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS_FOLDER = os.path.join(HERE, "..", "..", "models")
 SMALL = ["target", "draft", "tiny-llama", "tiny-mistral", "tiny-qwen2", "tiny-qwen3"]
+CODED = "target-int4"
 SMOLLM2 = "smollm2-135m-instruct"
-MODELS = SMALL + [SMOLLM2]
+MODELS = SMALL + [CODED, SMOLLM2]
 
 # The lengths that straddle vector widths, tiles, cache blocks and windows.
 LENGTHS = [1, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300, 512, 1023, 1024,
@@ -134,10 +136,24 @@ def load_gguf(path):
     return model
 
 
+def load_coded(folder):
+    """target with the weights that the codes of a folder stand for."""
+    sys.path.insert(0, MODELS_FOLDER)
+    from make_target_int4 import dequantized
+    model = AutoModelForCausalLM.from_pretrained(
+        os.path.join(MODELS_FOLDER, "target"), dtype=torch.float32, attn_implementation="eager")
+    weights = {k: torch.from_numpy(v.copy()) for k, v in dequantized(folder).items()}
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    assert missing == ["lm_head.weight"] and not unexpected, (missing, unexpected)
+    return model
+
+
 def load_pair(name, args):
     """(float32 model, float64 model) with equal weights."""
     if name == SMOLLM2:
         single = load_gguf(args.smollm2)
+    elif name == CODED:
+        single = load_coded(os.path.join(MODELS_FOLDER, name))
     else:
         single = AutoModelForCausalLM.from_pretrained(
             os.path.join(MODELS_FOLDER, name), dtype=torch.float32, attn_implementation="eager")

@@ -16,6 +16,8 @@
 // CHECK: plan.kernel @attention_h16_f16 op "attention"
 // CHECK: plan.kernel @attention_split_h16_f16 op "attention_split"
 // CHECK: plan.kernel @attention_merge op "attention_merge"
+// Chooses tokens where only those are wanted; no launch names it.
+// CHECK: plan.kernel @sample op "sample"
 // CHECK: plan.segment @exit0 output @layer.0.o {
 // CHECK-NEXT: plan.embed table @embed to @embed
 // CHECK-NEXT: plan.rope_table

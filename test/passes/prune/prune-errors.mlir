@@ -3,6 +3,7 @@
 // RUN: not ingot-opt %s -prune-ffn="columns=32,96" 2>&1 | FileCheck %s --check-prefix=SHAPE
 // RUN: not ingot-opt %s -prune-ffn="columns=96,64" 2>&1 | FileCheck %s --check-prefix=LACKS
 // RUN: not ingot-opt %s -prune-ffn="columns=96,96" 2>&1 | FileCheck %s --check-prefix=LEFT
+// RUN: sed -e 's/lm.concat %g0, %u0/lm.concat %g0, %g0/' %s | not ingot-opt -prune-ffn="columns=64,96" 2>&1 | FileCheck %s --check-prefix=SHARED
 // RUN: not ingot-opt %s -prune-heads="kv-heads=2" 2>&1 | FileCheck %s --check-prefix=HEADS
 // RUN: not ingot-opt %s -prune-heads="kv-heads=0,2" 2>&1 | FileCheck %s --check-prefix=NOHEAD
 // RUN: not ingot-opt %s -prune-heads="kv-heads=1,2" 2>&1 | FileCheck %s --check-prefix=NOQ
@@ -17,6 +18,8 @@
 // SHAPE: error: prune-ffn: has the shape [64, 64], expected [32, 64] as the options ask
 // LACKS: error: prune-ffn: needs @layer.1.gate.pruned, which the module lacks
 // LEFT: error: prune-ffn: was made for other options: nothing takes it
+// What makes the feed-forward's columns has one reader.
+// SHARED: error: {{.*}}prune-ffn: expected a value that its feed-forward alone reads
 // HEADS: error: prune-heads: key heads of 1 layers, the model has 2
 // NOHEAD: error: prune-heads: layer 0 to 0 key heads, it has 2
 // NOQ: error: prune-heads: needs @layer.0.q.pruned, which the module lacks

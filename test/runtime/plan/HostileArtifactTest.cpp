@@ -1,9 +1,8 @@
 // A file from anywhere gives an error, never a crash. Each mutation of the plan
 // is one kind of lie, found by meaning; random damage is tried thousands of
 // times, with the checksums put right so that it gets past them.
-#include "runtime/plan/CudaAbi.h"
 #include "runtime/plan/KernelAbi.h"
-#include "test/runtime/plan/TinyArtifact.h"
+#include "test/runtime/plan/TinyCudaArtifact.h"
 
 #include <gmock/gmock.h>
 
@@ -120,88 +119,6 @@ TinyArtifact withExperts() {
   launch("dispatch", "dispatch", dispatch);
   launch("experts", "expert_linear", linear);
   launch("combine", "combine", combine);
-  return tiny;
-}
-
-// The tiny model for CUDA devices: halves of the weights in the same bytes, half rows
-// for whatever a linear reads, PTX for code.
-TinyArtifact forCuda() {
-  TinyArtifact tiny = TinyArtifact::make();
-  fbs::TargetT &target = *tiny.plan.targets[0];
-  target.name = "cuda";
-  target.weight_layout = "mma16";
-  target.levels[0]->name = "compute_80";
-  target.levels[0]->driver_version = 12000;
-  for (auto &weight : tiny.plan.weights)
-    if (weight->layout == "r16") {
-      weight->layout = "mma16";
-      weight->encoding->code = fbs::WeightCode::f16;
-    }
-  tiny.plan.states[0]->dtype = fbs::DType::f16;
-  for (auto &kernel : target.kernels) {
-    kernel->block_threads = 128;
-    kernel->tile_rows = kernel->tile_tokens = 16;
-    kernel->symbols[0]->offset =
-        64 * std::uint64_t(&kernel - &target.kernels[0]);
-  }
-  auto addKernel = [&](const char *op) {
-    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[0]);
-    kernel->name = kernel->op = op;
-    target.kernels.push_back(std::move(kernel));
-    return int(target.kernels.size()) - 1;
-  };
-  int split = addKernel("attention_split"),
-      merge = addKernel("attention_merge");
-  auto halves = [&](std::uint32_t columns, fbs::Domain domain) {
-    std::uint64_t &end = domain == fbs::Domain::token
-                             ? target.token_arena_bytes
-                             : target.logit_row_arena_bytes;
-    end = (end + 63) / 64 * 64;
-    auto buffer = std::make_unique<fbs::BufferT>();
-    buffer->name = "halves" + std::to_string(target.buffers.size());
-    buffer->domain = domain;
-    buffer->dtype = fbs::DType::f16;
-    buffer->columns = columns;
-    buffer->row_bytes = std::uint64_t(ingot::abi::halfRowBytes(columns));
-    buffer->scales_offset =
-        std::uint32_t(ingot::abi::halfRowScaleOffset(columns));
-    buffer->offset = end;
-    end += buffer->row_bytes;
-    target.buffers.push_back(std::move(buffer));
-    return int(target.buffers.size()) - 1;
-  };
-  std::vector<std::unique_ptr<fbs::LaunchT>> launches;
-  for (auto &launch : target.segments[0]->launches) {
-    if (auto *attention = launch->params.AsAttention()) {
-      attention->split_kernel = split;
-      attention->merge_kernel = merge;
-    }
-    if (launch->params.AsQuantize())
-      continue;
-    if (auto *linear = launch->params.AsLinear()) {
-      fbs::QuantizeT quantize;
-      quantize.input = linear->input;
-      quantize.width = linear->k;
-      quantize.domain = linear->domain;
-      quantize.output = linear->input = halves(linear->k, linear->domain);
-      auto made = std::make_unique<fbs::LaunchT>();
-      made->name = launch->name + ".halves";
-      made->params.Set(std::move(quantize));
-      made->variants.push_back(std::make_unique<fbs::VariantT>());
-      made->variants[0]->first = 1;
-      made->variants[0]->kernel = kQuantize;
-      launches.push_back(std::move(made));
-    }
-    launches.push_back(std::move(launch));
-  }
-  target.segments[0]->launches = std::move(launches);
-  // Nothing has codes any more; the buffer that had them takes halves' place.
-  for (auto &buffer : target.buffers)
-    if (buffer->dtype == fbs::DType::i8) {
-      buffer->dtype = fbs::DType::f32;
-      buffer->columns = 1;
-      buffer->scales_offset = buffer->sums_offset = buffer->group = 0;
-    }
   return tiny;
 }
 
@@ -511,6 +428,21 @@ TEST(HostileArtifactTest, cuda) {
   auto halves = [&](TinyArtifact &t) -> fbs::BufferT & {
     return *target(t).buffers.back();
   };
+  // Leaves the steps of `first` rows and more of a linear to a library.
+  auto library = [&](TinyArtifact &t, fbs::LaunchT &launch,
+                     std::uint32_t first) {
+    auto kernel = std::make_unique<fbs::KernelT>(*target(t).kernels[0]);
+    kernel->name = kernel->op = "library_linear";
+    target(t).kernels.push_back(std::move(kernel));
+    launch.variants[0]->last = first - 1;
+    launch.variants[1]->first = first;
+    launch.variants[1]->kernel = std::uint32_t(target(t).kernels.size()) - 1;
+  };
+  auto finish = [&](TinyArtifact &t) {
+    auto kernel = std::make_unique<fbs::KernelT>(*target(t).kernels[0]);
+    kernel->name = kernel->op = "library_finish";
+    target(t).kernels.push_back(std::move(kernel));
+  };
   const Lie lies[] = {
       {"is neither sm_N nor compute_N",
        [&](auto &t) { target(t).levels[0]->name = "x86-64-v3"; }},
@@ -533,6 +465,41 @@ TEST(HostileArtifactTest, cuda) {
        [&](auto &t) { target(t).kernels[1]->tile_rows = 0; }},
       {"a tile of 16 x 4096",
        [&](auto &t) { target(t).kernels[1]->tile_tokens = 4096; }},
+      {"source hash \"\"",
+       [&](auto &t) { target(t).kernels[1]->source_hash.clear(); }},
+      {"16 hexadecimal digits",
+       [&](auto &t) {
+         target(t).kernels[1]->source_hash = "0123456789abcdeg";
+       }},
+      {"16 hexadecimal digits",
+       [&](auto &t) { target(t).kernels[1]->source_hash += "0"; }},
+      {"two symbols of level 0",
+       [&](auto &t) { target(t).kernels[1]->symbols[1]->level = 0; }},
+      {"symbols for 1 of 2 levels",
+       [&](auto &t) { target(t).kernels[1]->symbols.pop_back(); }},
+      {"symbol of level 7",
+       [&](auto &t) { target(t).kernels[1]->symbols[1]->level = 7; }},
+      {"no kernel is for \"library_finish\"",
+       [&](auto &t) { library(t, find(t, fbs::Params::Linear), 65); }},
+      {"variant from 64 rows on is left to a library",
+       [&](auto &t) {
+         finish(t);
+         library(t, find(t, fbs::Params::Linear), 64);
+       }},
+      {"rows of tokens with f16 or bf16 weights only",
+       [&](auto &t) {
+         finish(t);
+         for (auto &launch : target(t).segments[0]->launches)
+           if (launch->name == "head")
+             library(t, *launch, 65);
+       }},
+      {"kernel is for \"library_linear\", the launch is \"gated\"",
+       [&](auto &t) {
+         finish(t);
+         library(t, find(t, fbs::Params::Linear), 65);
+         find(t, fbs::Params::Gated).variants[0]->kernel =
+             std::uint32_t(target(t).kernels.size()) - 1;
+       }},
       {"holds no f32",
        [](auto &t) {
          t.plan.weights[0]->encoding->code = fbs::WeightCode::f32;
@@ -584,11 +551,15 @@ TEST(HostileArtifactTest, cuda) {
        }},
   };
   TempFolder folder;
-  TinyArtifact good = forCuda();
+  TinyArtifact good = tinyCudaArtifact();
   Status status = openBytes(folder, good.bytes());
   EXPECT_TRUE(status.isOk()) << status.message();
+  finish(good);
+  library(good, find(good, fbs::Params::Linear), 65);
+  status = openBytes(folder, good.bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
   for (const Lie &lie : lies) {
-    TinyArtifact tiny = forCuda();
+    TinyArtifact tiny = tinyCudaArtifact();
     lie.tell(tiny);
     Status refused = openBytes(folder, tiny.bytes());
     EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;

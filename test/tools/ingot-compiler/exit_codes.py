@@ -99,6 +99,13 @@ run(2, "r.json", "compile", tiny, "-o", out, "--exits", "1", "--exit-maps",
     file("r.json", '{"a": 1}'))
 run(2, "expected at least 8 windows of 16", "fit-exits", tiny, "-o", str(scratch / "maps"),
     "--exits", "1", "--window", "16", "--text", file("short.txt", "To be, or not"))
+# No file but an artifact is replaced, and that is known before the work.
+own = str(scratch / "own")
+shutil.copytree(tiny, own)
+run(2, "config.json: exists and is no artifact", "compile", own, "-o",
+    own + "/config.json")
+assert pathlib.Path(own, "config.json").read_bytes() == \
+    pathlib.Path(tiny, "config.json").read_bytes()
 run(2, "control character", "compile", tiny, "-o", out, "--name", "a\nb")
 run(2, "is not a valid module", "compile", file("bad.mlir", "module {"), "-o", out)
 run(2, "bad.mlir:1:", "compile", str(scratch / "bad.mlir"), "-o", out)

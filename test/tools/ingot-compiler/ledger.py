@@ -1,4 +1,5 @@
-"""The ledger of an artifact: ledger.py LEDGER WHOLE [PLAIN], all JSON of inspect.
+"""The ledger of an artifact: ledger.py LEDGER WHOLE [PLAIN], all JSON of inspect;
+ledger.py --passes TABLE LEDGER: `debug passes` shows each step beside its pass.
 
 With PLAIN, the same artifact made without an evaluation text: all segments but the
 ledger are equal.
@@ -6,6 +7,15 @@ ledger are equal.
 import json
 import sys
 
+if sys.argv[1] == "--passes":
+    rows = [line.split() for line in open(sys.argv[2])]
+    for step in json.load(open(sys.argv[3]))["measurements"]:
+        shown = [row[-5:] for row in rows if step["step"] in row[:2] and row[-1] == "%"]
+        assert shown == [[f"{step['perplexity']:.4f}", f"{step['mean_kl']:.6f}", f"{step['p99_kl']:.6f}",
+                          f"{100 * step['top1_agreement']:.2f}", "%"]], (step, shown)
+    # The import is no pass; what was measured behind one stands in its row.
+    assert [row[0] for row in rows if len(row) > 4 and row[-1] == "%"] == ["compress"] * 2 + ["ledger"]
+    sys.exit()
 ledger, whole = (json.load(open(path)) for path in sys.argv[1:3])
 segments = {s["kind"]: s["xxh3"] for s in whole["segments"]}
 if len(sys.argv) > 3:

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 namespace ingot {
 namespace {
@@ -43,6 +44,36 @@ TEST(NodeTests, NoneFails) {
   EXPECT_EQ(passed + refused, 1036);
   EXPECT_GE(passed, 670);
   RecordProperty("passed", passed);
+}
+
+// com.microsoft's operators one by one, against onnxruntime
+// (make_contrib_goldens.py). What is not supported is refused, and nothing else.
+TEST(NodeTests, ContribOperatorsAreAsOnnxruntime) {
+  namespace fs = std::filesystem;
+  const std::map<std::string, std::string> refused = {
+      {"group-query-sink", "smooth_softmax and head_sink are not supported"},
+      {"group-query-smooth", "smooth_softmax and head_sink are not supported"},
+      {"matmul-2", "codes of 2 bits, expected 4 or 8"}};
+  int passed = 0;
+  std::size_t left = refused.size();
+  for (const auto &entry :
+       fs::directory_iterator(std::string(INGOT_SOURCE_DIR) +
+                              "/test/compiler/codegen/graph/contrib")) {
+    const std::string name = entry.path().filename().string();
+    SCOPED_TRACE(name);
+    graph::NodeTestResult result = graph::runNodeTest(entry.path().string());
+    if (auto found = refused.find(name); found != refused.end()) {
+      EXPECT_EQ(result.outcome, graph::NodeTestOutcome::Refused);
+      EXPECT_NE(result.reason.find(found->second), std::string::npos)
+          << result.reason;
+      --left;
+      continue;
+    }
+    EXPECT_EQ(result.outcome, graph::NodeTestOutcome::Passed) << result.reason;
+    ++passed;
+  }
+  EXPECT_EQ(left, 0u);
+  EXPECT_EQ(passed, 48);
 }
 
 // A decoder whose operators are com.microsoft's, against onnxruntime

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 
+#include <map>
 #include <random>
 
 namespace ingot {
@@ -296,6 +297,116 @@ TEST(Raise, Rotary) {
     else
       EXPECT_THAT(both.operators, Not(Contains("RotaryEmbedding")));
   }
+}
+
+//===----------------------------------------------------------------------===//
+// The operator RotaryEmbedding before an attention
+//===----------------------------------------------------------------------===//
+
+struct RotatedForm {
+  bool interleaved = false, partial = false, sideBySide = false, ids = true,
+       contrib = false;
+  std::string name() const {
+    return std::string(interleaved ? "interleaved " : "") +
+           (partial ? "partial " : "") + (sideBySide ? "3-D " : "4-D ") +
+           (ids ? "positions " : "") + (contrib ? "com.microsoft" : "");
+  }
+};
+
+// q and k turned by operators, of heads in four dimensions or side by side, then
+// an attention that is taken apart.
+OnnxModel rotatedModel(const RotatedForm &form) {
+  const std::int64_t heads = 2, s = 3, d = 64, half = form.partial ? 16 : 32;
+  OnnxModel model(23);
+  auto ints = [&](const std::string &name, Ints values) {
+    model.initializer(
+        name, tensor<std::int64_t>({std::int64_t(values.size())}, values));
+    return name;
+  };
+  const Ints tables = form.ids
+                          ? Ints{9, half}
+                          : Ints{1, s, half}; // rows of positions, of steps
+  Floats cosines, sines;
+  for (std::int64_t row = 0; row < (form.ids ? 9 : s); ++row)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle = double(row + 1) * std::pow(0.8, double(i));
+      cosines.push_back(float(std::cos(angle)));
+      sines.push_back(float(std::sin(angle)));
+    }
+  model.input("cos", tensor<float>(tables, cosines));
+  model.input("sin", tensor<float>(tables, sines));
+  if (form.ids)
+    model.input("ids", tensor<std::int64_t>({1, s}, Ints{4, 2, 7}));
+  ints("split", {1, s, heads, d});
+  const Ints dims =
+      form.sideBySide ? Ints{1, s, heads * d} : Ints{1, heads, s, d};
+  for (const char *which : {"q", "k"}) {
+    const std::string name = which;
+    model.input(name, tensor<float>(dims, randomFloats(heads * s * d,
+                                                       name == "q" ? 1 : 2)));
+    // com.microsoft's has the positions second.
+    std::vector<std::string> inputs =
+        form.contrib ? std::vector<std::string>{name, "ids", "cos", "sin"}
+                     : std::vector<std::string>{name, "cos", "sin"};
+    if (form.ids && !form.contrib)
+      inputs.push_back("ids");
+    auto *node = model.node(form.contrib ? "com.microsoft.RotaryEmbedding"
+                                         : "RotaryEmbedding",
+                            inputs, {name + "r"});
+    if (form.interleaved)
+      OnnxModel::set(node, "interleaved", 1);
+    if (form.partial)
+      OnnxModel::set(node, "rotary_embedding_dim", 2 * half);
+    if (form.sideBySide || (form.contrib && form.partial))
+      OnnxModel::set(node, "num_heads", heads);
+    if (form.sideBySide) {
+      model.node("Reshape", {name + "r", "split"}, {name + "h"});
+      OnnxModel::set(model.node("Transpose", {name + "h"}, {name + "t"}),
+                     "perm", Ints{0, 2, 1, 3});
+    } else {
+      model.node("Identity", {name + "r"}, {name + "t"});
+    }
+  }
+  model.input("v",
+              tensor<float>({1, heads, s, d}, randomFloats(heads * s * d, 3)));
+  OnnxModel::set(model.node("Transpose", {"kt"}, {"turned"}), "perm",
+                 Ints{0, 1, 3, 2});
+  model.node("MatMul", {"qt", "turned"}, {"s0"});
+  model.initializer("scale", tensor<float>({}, Floats{0.07f}));
+  model.node("Mul", {"s0", "scale"}, {"s1"});
+  OnnxModel::set(model.node("Softmax", {"s1"}, {"p"}), "axis", -1);
+  model.node("MatMul", {"p", "v"}, {"y"});
+  model.output("y");
+  return model;
+}
+
+TEST(Raise, AttentionBehindRotations) {
+  std::map<std::string, Floats> results;
+  for (unsigned bits = 0; bits < 24; ++bits) {
+    RotatedForm form{.interleaved = bool(bits & 1),
+                     .partial = bool(bits & 2),
+                     .sideBySide = bool(bits & 4),
+                     .ids = bits < 8 || bits >= 16,
+                     .contrib = bits >= 16};
+    SCOPED_TRACE(form.name());
+    Both both = runBoth(rotatedModel(form));
+    expectSame(both);
+    EXPECT_THAT(both.operators, Contains("Attention"));
+    EXPECT_THAT(both.operators, Not(Contains("Softmax")));
+    EXPECT_EQ(std::count(both.operators.begin(), both.operators.end(),
+                         "RotaryEmbedding"),
+              2);
+    // Every attribute shows in what comes out; com.microsoft's is the same.
+    if (form.contrib) {
+      form.contrib = false;
+      EXPECT_EQ(both.raised, results.at(form.name()));
+      continue;
+    }
+    for (const auto &[name, values] : results)
+      EXPECT_NE(values, both.raised) << name;
+    results[form.name()] = both.raised;
+  }
+  EXPECT_EQ(results.size(), 16u);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,14 +1,18 @@
 // One model as a folder and as its ONNX exports (test/models/export_onnx.py, which
 // share its weights): one spec, the same bytes of the same file, one lm module.
 #include "compiler/frontend/ImportModel.h"
+#include "compiler/frontend/RotaryFrequencies.h"
 #include "compiler/frontend/lm/LmBuilder.h"
 #include "compiler/frontend/onnx/OnnxProbe.h"
+#include "compiler/frontend/onnx/RotaryTables.h"
 #include "compiler/stored/StoredRows.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <regex>
 
 namespace ingot {
@@ -16,8 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kFolder =
-    std::string(INGOT_SOURCE_DIR) + "/test/models/target";
+const std::string kModels = std::string(INGOT_SOURCE_DIR) + "/test/models/";
 
 // The module without what differs by the way in: the sources, the description of
 // the whole model, and the names that an exporter gave to tensors.
@@ -38,20 +41,17 @@ std::string moduleText(const ModelSpec &spec) {
   return std::regex_replace(kept, std::regex("name = \"[^\"]*\""), "");
 }
 
-class Exports : public ::testing::TestWithParam<const char *> {};
-INSTANTIATE_TEST_SUITE_P(Forms, Exports,
-                         ::testing::Values("attention", "gqa", "decomposed"));
-
-TEST_P(Exports, GiveTheModuleOfTheFolder) {
+// The export FOLDER/FORM.onnx and the folder itself are one model.
+void expectModelOfFolder(const std::string &path) {
   std::vector<std::string> said;
   ImportOptions options;
   options.explainFusion = [&](const std::string &line) {
     said.push_back(line);
   };
-  auto exported = importModel(kFolder + "/" + GetParam() + ".onnx", options);
+  auto exported = importModel(path + ".onnx", options);
   ASSERT_TRUE(exported.isOk()) << exported.status().message() << "\n"
                                << ::testing::PrintToString(said);
-  auto folder = importModel(kFolder);
+  auto folder = importModel(path.substr(0, path.rfind('/')));
   ASSERT_TRUE(folder.isOk()) << folder.status().message();
   EXPECT_EQ(exported->vocabSize, folder->vocabSize);
   EXPECT_EQ(exported->hiddenSize, folder->hiddenSize);
@@ -80,13 +80,35 @@ TEST_P(Exports, GiveTheModuleOfTheFolder) {
   EXPECT_FALSE(said.empty());
 }
 
+class Exports : public ::testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(Forms, Exports,
+                         ::testing::Values("target/attention", "target/gqa",
+                                           "target/decomposed",
+                                           "target-int4/int4"));
+
+TEST_P(Exports, GiveTheModuleOfTheFolder) {
+  expectModelOfFolder(kModels + GetParam());
+}
+
+// A real model: SmolLM2-135M-Instruct, 30 layers of 9 heads over 3.
+class Smollm2Exports : public ::testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(Forms, Smollm2Exports,
+                         ::testing::Values("attention", "gqa", "decomposed"));
+
+TEST_P(Smollm2Exports, GiveTheModuleOfTheFolder) {
+  const char *folder = std::getenv("INGOT_SMOLLM2_ONNX");
+  if (!folder)
+    GTEST_SKIP() << "INGOT_SMOLLM2_ONNX does not name a folder of SmolLM2 with "
+                    "its exports (test/models/README.md)";
+  expectModelOfFolder(std::string(folder) + "/" + GetParam());
+}
+
 // Codes of MatMulNBits stay codes, and are what they say: (code - 8) * scale.
 TEST(OnnxDecoder, FourBitCodesAreKept) {
-  const std::string path =
-      std::string(INGOT_SOURCE_DIR) + "/test/models/draft/int4.onnx";
+  const std::string path = kModels + "target-int4/int4.onnx";
   auto spec = importModel(path);
   ASSERT_TRUE(spec.isOk()) << spec.status().message();
-  ASSERT_EQ(spec->layers.size(), 2u);
+  ASSERT_EQ(spec->layers.size(), 6u);
   auto file = OnnxFile::open(path);
   ASSERT_TRUE(file.isOk()) << file.status().message();
   std::map<std::string, OnnxTensor> tensors;
@@ -125,14 +147,48 @@ TEST(OnnxDecoder, FourBitCodesAreKept) {
     }
     ++checked;
   }
-  EXPECT_EQ(checked, 2 * 7);
+  EXPECT_EQ(checked, 6 * 7);
   EXPECT_FALSE(moduleText(*spec).empty());
+}
+
+// A base is found to its last bit, from tables of any type of elements.
+TEST(OnnxDecoder, BasesOfRotationTablesAreExact) {
+  for (double theta : {500.0, 10000.0, 100000.0, 150000.0, 500000.0, 1000000.0,
+                       5000000.0, 1234567.0})
+    for (double rounding : {0x1p-24, 0x1p-11, 0x1p-8}) {
+      if (theta == 1234567 && rounding > 0x1p-24)
+        continue; // coarse tables do not tell so many digits
+      SCOPED_TRACE(std::to_string(theta) + ", " + std::to_string(rounding));
+      RotarySpec plain;
+      plain.dim = 64;
+      plain.theta = theta;
+      ASSERT_TRUE(computeInverseFrequencies(plain).isOk());
+      RotaryTables tables;
+      tables.half = 32;
+      tables.rounding = rounding;
+      for (int position = 0; position < 200; ++position) {
+        tables.positions.push_back(position);
+        for (float frequency : plain.invFreq) {
+          auto stored = [&](double value) {
+            return std::round(value / rounding / 2) * rounding * 2;
+          };
+          tables.cosines.push_back(stored(std::cos(position * frequency)));
+          tables.sines.push_back(stored(std::sin(position * frequency)));
+        }
+      }
+      RotarySpec found;
+      found.dim = 64;
+      Status status = recoverRotary(tables, found);
+      ASSERT_TRUE(status.isOk()) << status.message();
+      EXPECT_EQ(found.theta, theta);
+      EXPECT_TRUE(rotaryFits(tables, found));
+    }
 }
 
 TEST(OnnxDecoder, OnlyOnnxExplainsItsFusions) {
   ImportOptions options;
   options.explainFusion = [](const std::string &) {};
-  auto folder = importModel(kFolder, options);
+  auto folder = importModel(kModels + "target", options);
   ASSERT_FALSE(folder.isOk());
   EXPECT_THAT(folder.status().message(), HasSubstr("--explain-fusion is for"));
 }

@@ -285,16 +285,26 @@ TEST(CudaElementwise, EmbedEqualsItsTwinBitForBit) {
       DeviceArray<std::int32_t> tokens(ids);
       DeviceArray<float> output(std::size_t(kVocab * hidden));
       std::vector<float> want(output.size());
-      abi::EmbedParams params{tokens.data(), table.mma16(), output.data(),
-                              kVocab,        hidden,        kVocab,
-                              1.5f};
-      simt::LaunchReport report = launchKernel(std::string("embed_") + encoding,
-                                               abi::rowGrid(kVocab), params);
-      EXPECT_TRUE(report.isClean()) << report.text();
-      params = {ids.data(), table.r16(), want.data(), kVocab,
-                hidden,     kVocab,      1.5f};
-      reference::embed(params, whole(kVocab), table.encoding());
-      EXPECT_TRUE(sameBits(output.copy(), want)) << encoding << " " << hidden;
+      const std::vector<float> biasValues =
+          uniforms(random, std::size_t(hidden), -1.0f, 1.0f);
+      DeviceArray<float> bias(biasValues);
+      for (const bool hasBias : {false, true}) {
+        abi::EmbedParams params{tokens.data(), table.mma16(), output.data(),
+                                kVocab,        hidden,        kVocab,
+                                1.5f,          nullptr};
+        if (hasBias)
+          params.bias = bias.data();
+        simt::LaunchReport report = launchKernel(
+            std::string("embed_") + encoding, abi::rowGrid(kVocab), params);
+        EXPECT_TRUE(report.isClean()) << report.text();
+        params = {ids.data(), table.r16(), want.data(), kVocab,
+                  hidden,     kVocab,      1.5f,        nullptr};
+        if (hasBias)
+          params.bias = biasValues.data();
+        reference::embed(params, whole(kVocab), table.encoding());
+        EXPECT_TRUE(sameBits(output.copy(), want))
+            << encoding << " " << hidden << " " << hasBias;
+      }
     }
 }
 

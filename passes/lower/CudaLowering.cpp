@@ -1,0 +1,198 @@
+// The target @cuda multiplies float activations: whatever a linear reads are half
+// rows, which their producer writes beside or instead of float32 rows, or a quantize
+// launch behind it; lm.quantize is nothing of its own there.
+#include "dialects/lm/Provenance.h"
+#include "passes/lower/CudaVariants.h"
+#include "passes/lower/TargetLowering.h"
+
+using namespace mlir;
+
+namespace ingot::plan {
+
+namespace {
+
+class CudaLowering : public TargetLowering {
+public:
+  CudaLowering(ModuleOp module, lm::ProgramOp program, UsedWeights &usedWeights)
+      : TargetLowering(module, program, "cuda", Layout::MMA16, usedWeights) {}
+
+private:
+  FailureOr<ArrayAttr>
+  variantsFor(Operation *op, StringRef kernelOp,
+              const codegen::KernelConfig &config) override {
+    auto made = cudaKernels(op, kernelOp, config);
+    if (failed(made))
+      return failure();
+    SmallVector<Attribute> variants;
+    for (auto &[variant, kernel] : *made)
+      variants.push_back(variantAttr(variant.first, variant.last, kernel));
+    return ArrayAttr::get(context, variants);
+  }
+
+  FailureOr<AttentionKernels>
+  attentionKernels(lm::CachedAttentionOp op,
+                   codegen::KernelConfig config) override {
+    config["heads"] = int64_t(op.getHeads());
+    auto made = cudaKernels(op, "attention", config);
+    if (failed(made))
+      return failure();
+    auto &[variant, kernel] = (*made)[0];
+    return AttentionKernels{
+        ArrayAttr::get(context,
+                       {variantAttr(variant.first, variant.last, kernel)}),
+        FlatSymbolRefAttr::get((*made)[1].second.getSymNameAttr()),
+        FlatSymbolRefAttr::get((*made)[2].second.getSymNameAttr())};
+  }
+
+  FailureOr<ArrayAttr>
+  linearVariants(lm::LinearOp op,
+                 const codegen::KernelConfig &config) override {
+    return variantsFor(op, "linear", config);
+  }
+  FlatSymbolRefAttr linearInput(lm::LinearOp op) override {
+    return readHalves(op.getInput());
+  }
+
+  // The kernels of a launch of the target @cuda, made where they are new. Shared
+  // memory may depend on the launch: the most that any asks for serves all.
+  FailureOr<SmallVector<std::pair<CudaKernelVariant, KernelOp>>>
+  cudaKernels(Operation *op, StringRef kernelOp,
+              const codegen::KernelConfig &config) {
+    Result<std::vector<CudaKernelVariant>> found =
+        cudaVariantsFor(kernelOp.str(), config);
+    if (!found) {
+      op->emitOpError() << "has no kernel: " << found.status().message();
+      return failure();
+    }
+    SmallVector<std::pair<CudaKernelVariant, KernelOp>> made;
+    for (const CudaKernelVariant &variant : *found) {
+      KernelOp &kernel = kernels[variant.name];
+      int64_t shared = variant.geometry.sharedBytes;
+      if (kernel)
+        shared = std::max(shared, kernel.getGeometry()->getShared());
+      auto geometry =
+          GeometryAttr::get(context, variant.geometry.blockThreads, shared,
+                            variant.geometry.rows, variant.geometry.tokens);
+      if (!kernel) {
+        reserveKernelName(variant.name);
+        kernel = kernelBuilder.create<KernelOp>(
+            UnknownLoc::get(context), variant.name, variant.op,
+            DictionaryAttr::get(context), 0, geometry);
+        ++numKernels;
+      }
+      kernel.setGeometryAttr(geometry);
+      made.emplace_back(variant, kernel);
+    }
+    return made;
+  }
+
+  Type rowsType(Type valueType) override {
+    return RowsType::get(context, lm::columnsOf(valueType));
+  }
+  Results results(Operation *op, Value value, Domain domain,
+                  bool attention) override {
+    bool isQuantized = isa<lm::QuantizedType>(value.getType());
+    Needs needs = needsOf(value);
+    Results made;
+    if (isQuantized || needs.halves)
+      made.quantized = makeHalves(op, value, domain);
+    if (attention || (!isQuantized && needs.rows) || !made.quantized)
+      made.rows = symbol(resultPlace(op, value, domain));
+    return made;
+  }
+
+  LogicalResult lowerQuantize(lm::QuantizeOp op) override {
+    --numLaunches; // its input has half rows
+    return success();
+  }
+  LogicalResult checkExit(lm::ExitOp op) override {
+    return op.emitOpError() << "has no lowering for CUDA: leave out --exits, "
+                               "or the target cuda";
+  }
+
+  Domain domainOf(Value value) override {
+    value = withoutQuantize(value);
+    if (BufferOp halfRows = halves.lookup(value))
+      return halfRows.getDomain();
+    return TargetLowering::domainOf(value);
+  }
+  // What lm.quantize was given: it makes nothing of its own for CUDA devices.
+  static Value withoutQuantize(Value value) {
+    while (auto quantize = value.getDefiningOp<lm::QuantizeOp>())
+      value = quantize.getInput();
+    return value;
+  }
+
+  // Whether a value is read as float32 rows, or as half rows, of the target @cuda.
+  struct Needs {
+    bool rows = false;
+    bool halves = false;
+  };
+  static Needs needsOf(Value value) {
+    Needs needs;
+    for (OpOperand &use : value.getUses()) {
+      auto linear = dyn_cast<lm::LinearOp>(use.getOwner());
+      bool isInput = linear && use.getOperandNumber() ==
+                                   linear.getInputMutable().getOperandNumber();
+      if (isInput || isa<lm::QuantizeOp>(use.getOwner()))
+        needs.halves = true;
+      else
+        needs.rows = true;
+    }
+    return needs;
+  }
+  // The half rows of a value, also of one that lm.quantize has made.
+  FlatSymbolRefAttr readHalves(Value value) {
+    BufferOp found = halves.lookup(withoutQuantize(value));
+    return FlatSymbolRefAttr::get(found.getSymNameAttr());
+  }
+  FlatSymbolRefAttr makeHalves(Operation *op, Value value, Domain domain) {
+    // A cut has no name; what it gives lies in a buffer that has.
+    StringRef base = lm::locationName(op->getLoc());
+    if (base.empty() && places.count(value))
+      base = places.lookup(value).buffer.getSymName();
+    std::string name = (base + ".halves").str();
+    BufferOp buffer = bufferBuilder.create<BufferOp>(
+        lm::nameLocation(context, name), uniqueName(name), domain,
+        IntegerAttr(),
+        HalfRowsType::get(context, lm::columnsOf(value.getType())));
+    halves[value] = buffer;
+    return FlatSymbolRefAttr::get(buffer.getSymNameAttr());
+  }
+  // Behind a launch that writes float32 rows only, the half rows that are read. With
+  // the program ends the kernel that chooses tokens; it is no launch of the plan: steps
+  // of which only tokens are wanted end with it.
+  LogicalResult finish(Operation *op) override {
+    if (isa<lm::QuantizeOp>(op))
+      return success();
+    if (isa<lm::ReturnOp>(op))
+      return success(succeeded(cudaKernels(op, "sample", {})));
+    for (Value value : op->getResults()) {
+      if (!needsOf(value).halves || halves.count(value))
+        continue;
+      FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", {});
+      if (failed(variants))
+        return failure();
+      Domain domain = domainOf(value);
+      FlatSymbolRefAttr output = makeHalves(op, value, domain);
+      launchBuilder.create<QuantizeOp>(
+          halves.lookup(value).getLoc(), read(value), output,
+          integer(lm::columnsOf(value.getType())),
+          DomainAttr::get(context, domain), *variants);
+      ++numLaunches;
+    }
+    return success();
+  }
+
+  DenseMap<Value, BufferOp> halves; // half rows of a value
+};
+
+} // namespace
+
+std::unique_ptr<TargetLowering> makeCudaLowering(ModuleOp module,
+                                                 lm::ProgramOp program,
+                                                 UsedWeights &usedWeights) {
+  return std::make_unique<CudaLowering>(module, program, usedWeights);
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,71 @@
+// What a step of a plan's cuda target costs on a chip: each launch's traffic
+// (KernelTraffic.h) over the rates of the chip (Chips.h). Nothing runs.
+//
+//   seconds of a launch = max(bytes / bandwidth, flops / (tensor rate * fill))
+//
+// is a bound from below: bytes are different sectors of weights, cache, activations and
+// arrays, as if nothing were in the caches yet; `fill` is the share of multiprocessors
+// that its blocks keep busy. Between launches a device waits, which is not in the sum.
+#pragma once
+
+#include "runtime/execute/cuda/cost/Chips.h"
+#include "runtime/execute/cuda/cost/KernelTraffic.h"
+#include "runtime/plan/plan_generated.h"
+
+#include <string>
+#include <vector>
+
+namespace ingot::cuda {
+
+// A kernel of the artifact on a chip: what ptxas said, and what follows.
+struct KernelFacts {
+  std::string name, op;
+  BlockNeeds needs;
+  std::uint32_t spillBytes = 0;
+  Occupancy occupancy;
+};
+
+struct KernelCost {
+  std::uint32_t kernel = 0; // of the target; facts of the same index
+  std::uint32_t launches = 0;
+  LaunchTraffic traffic;   // summed
+  double seconds = 0;      // bound from below, summed
+  double idealSeconds = 0; // the same of what the operations cannot do without
+  double fill = 0;         // weighted by seconds
+  // How near to the chip's roof the launches can come.
+  double roofline() const { return seconds > 0 ? idealSeconds / seconds : 0; }
+};
+
+struct StepCost {
+  std::string name;         // "decode 16"
+  std::int32_t rows = 0;    // of the step
+  std::int32_t context = 0; // positions that the last row of a sequence sees
+  std::uint32_t launches = 0;
+  std::vector<KernelCost> kernels; // most seconds first
+  LaunchTraffic traffic;
+  double seconds = 0;
+  double idealSeconds = 0;
+};
+
+struct CostRequest {
+  std::string level;              // "sm_90a"
+  std::vector<std::int32_t> rows; // decode steps of so many sequences
+  std::int32_t context = 0;       // of each of them
+  std::int32_t prompt = 0;        // rows of a prompt's chunk; 0: none
+};
+
+struct PredictedCost {
+  Chip chip;
+  std::string level;
+  double weightsBytes = 0;          // that a decode step reads
+  std::vector<KernelFacts> kernels; // of the target, by index
+  std::vector<StepCost> steps;
+};
+
+// NotFound, naming the levels that the target has, where `level` is none of its cubins;
+// Unsupported for a chip without a table, and for what has no model.
+Result<PredictedCost> predictCost(const fbs::Plan &plan,
+                                  const fbs::Target &target,
+                                  const CostRequest &request);
+
+} // namespace ingot::cuda

@@ -15,3 +15,6 @@ config.environment["PATH"] = ":".join(
     [config.ingot_tools_dir, config.llvm_tools_dir, config.environment["PATH"]])
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%source_dir", config.ingot_source_dir))
+# Absent where the emulator is not built.
+config.substitutions.append(("%stand_in_driver",
+                             config.ingot_binary_dir + "/test/simt/libIngotStandInDriver.so"))

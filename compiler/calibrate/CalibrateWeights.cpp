@@ -15,6 +15,8 @@
 #include "compiler/package/OutputFile.h"
 #include "compiler/reference/LmWeights.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -27,7 +29,7 @@ namespace ingot {
 namespace {
 
 // Changes whenever the same inputs would give another file.
-constexpr const char *kMethodVersion = "calibrate 2";
+constexpr const char *kMethodVersion = "calibrate 4";
 
 std::string hashOf(const std::string &text) {
   return package::xxh3Text(
@@ -116,10 +118,12 @@ private:
   }
 
   std::string key() {
+    // The module holds the hashes of its sources, and what else decides: the
+    // architecture as its descriptor says, and what pruning left.
+    std::string module;
+    llvm::raw_string_ostream(module) << *imported_;
     std::string text = kMethodVersion;
-    for (auto source : ModuleOp(imported_.get()).getOps<lm::SourceOp>())
-      text += " " + source.getHash().str();
-    text += " text " + hashOf(options_.text) + " window " +
+    text += " module " + hashOf(module) + " text " + hashOf(options_.text) + " window " +
             std::to_string(options_.windowTokens) + " tokens " +
             std::to_string(options_.maxTokens);
     for (InputGroup &group : groups_)

@@ -13,7 +13,8 @@ Result<FloatPlan> FloatPlan::create(const CompileRequest &asked,
                                     ModuleOp imported, const std::string &path,
                                     const std::string &text,
                                     std::int32_t windowTokens,
-                                    std::int64_t maxTokens) {
+                                    std::int64_t maxTokens,
+                                    std::int64_t cutLayers) {
   bool isFloat = true;
   for (auto weight : imported.getOps<lm::WeightOp>())
     isFloat = isFloat && !weight.getEncoding().isInteger();
@@ -25,10 +26,21 @@ Result<FloatPlan> FloatPlan::create(const CompileRequest &asked,
   options.quantize = isFloat ? "none" : "f16";
   options.kv.reset();
   options.quantizeKv.reset();
+  options.target.reset(); // this machine runs it, whatever the codes are for
+  options.allowLibraryGemm.reset();
   options.table.reset();
   options.skip.reset();
   options.exits.reset();
   options.exitMaps.reset();
+  // An exit behind each layer but the last, and a cut there.
+  if (cutLayers > 0) {
+    options.exits.emplace();
+    for (std::int64_t layer = 1; layer < cutLayers; ++layer)
+      options.exits->push_back(layer);
+    INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(options));
+    phases.cutFinal = true;
+    options.pipelines["compress"] = phasePipeline(Phase::Compress, phases);
+  }
   const std::set<std::string> &features = hostCpuFeatures();
   options.levels = {features.count("avx512vnni") && features.count("avx512bw")
                         ? "avx512-vnni"
@@ -61,6 +73,9 @@ Result<FloatPlan> FloatPlan::create(const CompileRequest &asked,
         "the calibration text has " + std::to_string(plan.windows_.size()) +
         " windows of " + std::to_string(plan.windowTokens_) +
         " tokens, expected at least " + std::to_string(least));
+  if (cutLayers > 0 && plan.runner_->executor().limits().numSegments !=
+                           std::int32_t(cutLayers) + 1)
+    return Status::internal("the plan is not cut behind each layer");
   return plan;
 }
 

@@ -1,8 +1,9 @@
-// 1. H = moments + damping; H = L'L with L lower, from the last column on;
+// 1. Columns by the size of their inputs, the largest first; H = moments + damping in
+//    that order; H = L'L with L lower, from the last column on;
 // 2. U = (L^-1)', so that H^-1 = U'U;
-// 3. sixteen rows at a time, column q ascending: at the beginning of a group its
-//    scale; the nearest code; the error, divided by U[q, q], times U[q, j] is
-//    taken off each later column j.
+// 3. sixteen rows at a time: the scales of all groups from the weights as they are;
+//    then column by column in that order: the nearest code; the error, divided by
+//    U[q, q], times U[q, j] is taken off each later column j.
 #include "compiler/calibrate/Gptq.h"
 
 #include "compiler/calibrate/VectorClones.h"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 namespace ingot {
@@ -82,7 +84,19 @@ Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
     trace += double(moments[std::size_t(i * n + i)]);
   // Inputs that are all zero say nothing: every column stands alone.
   double added = trace > 0 ? damping * trace / double(n) : 1.0;
-  std::vector<double> lower(moments.begin(), moments.end());
+  GptqFactor factor;
+  factor.order_.resize(std::size_t(n));
+  std::iota(factor.order_.begin(), factor.order_.end(), 0);
+  std::stable_sort(factor.order_.begin(), factor.order_.end(),
+                   [&](std::int64_t a, std::int64_t b) {
+                     return moments[std::size_t(a * n + a)] >
+                            moments[std::size_t(b * n + b)];
+                   });
+  std::vector<double> lower(moments.size());
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      lower[std::size_t(i * n + j)] = double(moments[std::size_t(
+          factor.order_[std::size_t(i)] * n + factor.order_[std::size_t(j)])]);
   for (std::int64_t i = 0; i < n; ++i)
     lower[std::size_t(i * n + i)] += added;
   if (!std::isfinite(trace) || !factorFromTheEnd(lower, n))
@@ -92,7 +106,6 @@ Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
                            "damping of " +
                            std::to_string(damping));
   std::vector<double> inverse = invertLower(lower, n);
-  GptqFactor factor;
   factor.columns_ = n;
   factor.factor_.resize(std::size_t(n * n), 0.0f);
   for (std::int64_t q = 0; q < n; ++q)
@@ -120,46 +133,51 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
   std::int64_t failedRow = rows;
   auto work = [&] {
     std::vector<float> tile(static_cast<std::size_t>(columns * kLanes), 0.0f);
-    std::vector<float> values(static_cast<std::size_t>(shape.group));
+    std::vector<float> scales(static_cast<std::size_t>(groups * kLanes), 1.0f);
     for (std::int64_t first = next.fetch_add(kLanes); first < rows;
          first = next.fetch_add(kLanes)) {
       std::int64_t count = std::min(kLanes, rows - first);
-      for (std::int64_t k = 0; k < columns; ++k)
-        for (std::int64_t lane = 0; lane < kLanes; ++lane)
-          tile[std::size_t(k * kLanes + lane)] =
-              lane < count ? weights[std::size_t((first + lane) * columns + k)]
-                           : 0.0f;
-      float scales[kLanes] = {}, errors[kLanes] = {};
-      for (std::int64_t q = 0; q < columns; ++q) {
-        std::int64_t g = q / shape.group;
-        std::int64_t size = std::min(shape.group, columns - q);
-        for (std::int64_t lane = 0; lane < count; ++lane) {
-          std::int64_t row = first + lane;
-          if (q % shape.group == 0) {
-            for (std::int64_t i = 0; i < size; ++i)
-              values[std::size_t(i)] =
-                  tile[std::size_t((q + i) * kLanes + lane)];
-            auto scale =
-                scaleOfGroup(std::span(values).first(std::size_t(size)), shape);
-            if (!scale) {
-              std::lock_guard<std::mutex> lock(mutex);
-              if (row < failedRow) {
-                failedRow = row;
-                failure =
-                    scale.status().withContext("row " + std::to_string(row) +
-                                               " column " + std::to_string(q));
-              }
-              return;
+      for (std::int64_t lane = 0; lane < count; ++lane) {
+        std::int64_t row = first + lane;
+        for (std::int64_t g = 0; g < groups; ++g) {
+          std::int64_t q = g * shape.group;
+          auto scale = scaleOfGroup(
+              weights.subspan(std::size_t(row * columns + q),
+                              std::size_t(std::min(shape.group, columns - q))),
+              shape);
+          if (!scale) {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (row < failedRow) {
+              failedRow = row;
+              failure =
+                  scale.status().withContext("row " + std::to_string(row) +
+                                             " column " + std::to_string(q));
             }
-            result.scales[std::size_t(row * groups + g)] = scale->scale;
-            scales[lane] = package::halfToFloat(scale->scale);
-            underflowed += scale->isUnderflowed;
+            return;
           }
+          result.scales[std::size_t(row * groups + g)] = scale->scale;
+          scales[std::size_t(g * kLanes + lane)] =
+              package::halfToFloat(scale->scale);
+          underflowed += scale->isUnderflowed;
+        }
+      }
+      for (std::int64_t q = 0; q < columns; ++q)
+        for (std::int64_t lane = 0; lane < kLanes; ++lane)
+          tile[std::size_t(q * kLanes + lane)] =
+              lane < count ? weights[std::size_t((first + lane) * columns +
+                                                 order_[std::size_t(q)])]
+                           : 0.0f;
+      float errors[kLanes] = {};
+      for (std::int64_t q = 0; q < columns; ++q) {
+        std::int64_t column = order_[std::size_t(q)];
+        const float *scale =
+            &scales[std::size_t(column / shape.group * kLanes)];
+        for (std::int64_t lane = 0; lane < count; ++lane) {
           float value = tile[std::size_t(q * kLanes + lane)];
-          std::uint8_t code = nearestCode(value, 1.0f / scales[lane], shape);
-          result.codes[std::size_t(row * columns + q)] = code;
-          errors[lane] = (value - scales[lane] * float(std::int64_t(code) -
-                                                       shape.offset())) /
+          std::uint8_t code = nearestCode(value, 1.0f / scale[lane], shape);
+          result.codes[std::size_t((first + lane) * columns + column)] = code;
+          errors[lane] = (value - scale[lane] * float(std::int64_t(code) -
+                                                      shape.offset())) /
                          factor_[std::size_t(q * columns + q)];
         }
         propagate(tile.data() + (q + 1) * kLanes,

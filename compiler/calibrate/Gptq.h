@@ -12,9 +12,11 @@ struct GptqOptions {
 };
 
 // `weights` [rows, columns]; `moments` [columns, columns], the mean of x x' over
-// the inputs. Columns are taken in their order (the encodings know no other), and
-// a group's scale is chosen when its first column is reached. Fails where the
-// moments or weights are not finite, or a group needs a scale beyond float16.
+// the inputs. Columns are taken by the size of their inputs, the largest first, which
+// leaves their errors most columns to be made good by. Groups are of columns that lie
+// side by side all the same: their scales are those of the weights as they are, chosen
+// before the first column ("static groups"). Fails where the moments or weights are
+// not finite, or a group needs a scale beyond float16.
 Result<GroupCodes> gptq(std::span<const float> weights, std::int64_t rows,
                         std::int64_t columns, std::span<const float> moments,
                         const CodeShape &shape,
@@ -30,7 +32,9 @@ public:
 
 private:
   std::int64_t columns_ = 0;
-  // U of H^-1 = U'U, upper: row q says what column q owes to later ones.
+  // The columns as they are taken.
+  std::vector<std::int64_t> order_;
+  // U of H^-1 = U'U, upper, in that order: row q says what column q owes to later ones.
   std::vector<float> factor_;
 };
 

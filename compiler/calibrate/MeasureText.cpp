@@ -91,24 +91,41 @@ Result<TextMeasure> TextMeasurer::measure(
   result.level = runner.engine().level();
   std::error_code error;
   result.fileBytes = std::filesystem::file_size(path, error);
+  auto vocab = std::size_t(runner.engine().model().vocab());
+  std::uint64_t keptBytes = 0;
+  for (const std::vector<std::int32_t> &window : windows_)
+    keptBytes += (window.size() - 1) * vocab * sizeof(float);
+  if (keptBytes <= kKeptLogitsBytes)
+    kept_.resize(windows_.size());
   double logLikelihood = 0, agreed = 0;
   std::vector<double> divergences;
   for (std::size_t w = 0; w < windows_.size(); ++w) {
     if (progress)
       progress(std::int64_t(w), std::ssize(windows_));
     const std::vector<std::int32_t> &window = windows_[w];
+    bool isKept = !kept_.empty() && !kept_[w].empty();
     for (WindowRunner *one : {&runner, &*reference_}) {
+      if (one == &*reference_ && isKept)
+        continue;
       INGOT_RETURN_IF_ERROR(one->begin(window));
       INGOT_RETURN_IF_ERROR(one->runTo(-1));
     }
     std::vector<RowMeasure> rows(window.size() - 1);
+    auto reference = [&](std::size_t r) {
+      return isKept ? std::span<const float>(kept_[w]).subspan(r * vocab, vocab)
+                    : reference_->executor().logits(std::int32_t(r));
+    };
     std::atomic<std::size_t> nextRow{0};
     runOnThreads(threads_, [&] {
       for (std::size_t r = nextRow++; r < rows.size(); r = nextRow++)
         rows[r] = measureRow(runner.executor().logits(std::int32_t(r)),
-                             reference_->executor().logits(std::int32_t(r)),
-                             window[r + 1]);
+                             reference(r), window[r + 1]);
     });
+    if (!kept_.empty() && !isKept)
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        auto logits = reference_->executor().logits(std::int32_t(r));
+        kept_[w].insert(kept_[w].end(), logits.begin(), logits.end());
+      }
     double sum = 0;
     for (const RowMeasure &row : rows) {
       logLikelihood += row.logLikelihood;

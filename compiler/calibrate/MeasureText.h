@@ -46,6 +46,10 @@ public:
 
 private:
   std::optional<WindowRunner> reference_;
+  // The reference's logits of each window, kept by the first measure where all of
+  // them fit kKeptLogitsBytes; later ones need not run it again.
+  static constexpr std::uint64_t kKeptLogitsBytes = std::uint64_t(96) << 20;
+  std::vector<std::vector<float>> kept_; // [rows, vocab]; empty: not kept
   std::vector<std::vector<std::int32_t>> windows_;
   std::int32_t windowTokens_ = 0;
   unsigned threads_ = 1;

@@ -4,12 +4,14 @@
 //    output and down projections read, and how far each layer turns the stream.
 // 3. Choose: score each head or column by what it adds to its operator's output,
 //    each layer by its influence.
-// 4. Heal: the projection behind what is left, by least squares. For a layer that
-//    is left out, the down projection before it is fitted to the stream behind it.
+// 4. Heal, by least squares: all projections that add to the stream from the first
+//    change on, one after another (HealStream.h). What is pruned and does not add
+//    to it is fitted to the outputs that it had.
 #include "compiler/calibrate/PruneModel.h"
 
 #include "compiler/calibrate/CalibratedFile.h"
 #include "compiler/calibrate/FloatPlan.h"
+#include "compiler/calibrate/HealStream.h"
 #include "compiler/calibrate/LeastSquares.h"
 #include "compiler/calibrate/SecondMoments.h"
 #include "compiler/driver/CalibratedWeights.h"
@@ -24,13 +26,14 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 using namespace mlir;
 
 namespace ingot {
 namespace {
 
-constexpr const char *kMethodVersion = "prune 1";
+constexpr const char *kMethodVersion = "prune 3";
 // Columns are kept in whole groups of the narrowest encoding.
 constexpr std::int64_t kColumnStep = 32;
 
@@ -84,6 +87,9 @@ public:
                       : request_.kind == PruneKind::Heads ? pruneHeads()
                                                           : pruneLayers();
       INGOT_RETURN_IF_ERROR(status);
+      plan_.reset();
+      if (request_.heals && std::ssize(kept_) > 1)
+        INGOT_RETURN_IF_ERROR(heal(scratch));
       INGOT_RETURN_IF_ERROR(write(pruning.weights));
     }
     INGOT_ASSIGN_OR_RETURN(SafetensorsFile file,
@@ -114,13 +120,18 @@ private:
     auto info = (*imported_)->getAttrOfType<DictionaryAttr>(lm::kModelAttr);
     for (Attribute layer : info.getAs<ArrayAttr>("layers"))
       layers_.push_back(cast<DictionaryAttr>(layer));
+    kept_.resize(layers_.size());
+    std::iota(kept_.begin(), kept_.end(), 0);
+    firstHealed_ = numLayers();
     return Status::ok();
   }
 
   std::string key() {
+    // The module holds the hashes of its sources, and the architecture as its
+    // descriptor says it.
     std::string text = kMethodVersion;
-    for (auto source : ModuleOp(imported_.get()).getOps<lm::SourceOp>())
-      text += " " + source.getHash().str();
+    text += " module ";
+    llvm::raw_string_ostream(text) << *imported_;
     text += " kind " + std::to_string(int(request_.kind)) + " amount " +
             std::to_string(request_.amount) + " heals " +
             std::to_string(request_.heals) + " window " +
@@ -177,6 +188,8 @@ private:
       if (!linear.input || linear.k != moments[found->second].width())
         return Status::internal("launch " + launch.name +
                                 " does not read the rows that were expected");
+      if (linear.residual)
+        adds_.insert(launch.name);
       moments[found->second].add(
           {linear.input, std::size_t(rows) * std::size_t(linear.k)},
           compile_.threads);
@@ -240,7 +253,8 @@ private:
     return Status::ok();
   }
 
-  // Columns of a matrix, fitted to what all of them made.
+  // Columns of a matrix; where nothing along the stream will heal it, fitted to what
+  // all of them made.
   Status putColumns(const std::string &name,
                     const std::vector<std::int64_t> &kept,
                     const std::vector<float> &moments) {
@@ -248,7 +262,7 @@ private:
     std::int64_t columns = weightOf(name).getColumns();
     std::int64_t rows = weightOf(name).getRows();
     std::vector<float> some = selectColumns(values, columns, kept);
-    if (request_.heals) {
+    if (request_.heals && (!adds_.count(name) || std::ssize(kept_) < 2)) {
       std::vector<float> cross =
           selectColumns(multiply(values, moments, columns), columns, kept);
       auto fitted = fitWeights(selectSquare(moments, columns, kept), cross,
@@ -293,6 +307,7 @@ private:
       for (std::int64_t k = 0; k < columns; ++k)
         score[std::size_t(k)] *= double(moments[std::size_t(k * columns + k)]);
       std::vector<std::int64_t> kept = largest(score, size);
+      firstHealed_ = std::min(firstHealed_, layer);
       for (const char *what : {"gate", "up"})
         if (weightOf(role(layer, what)))
           INGOT_RETURN_IF_ERROR(putRows(role(layer, what), kept));
@@ -387,6 +402,7 @@ private:
       for (std::int64_t head = 0; head < kvHeads; ++head)
         if (!gone[std::size_t(layer)][std::size_t(head)])
           kept.push_back(head);
+      firstHealed_ = std::min(firstHealed_, layer);
       std::int64_t headDim = fact(layer, "head_dim");
       std::int64_t perKey = fact(layer, "heads") / kvHeads;
       std::vector<std::int64_t> queries =
@@ -482,103 +498,36 @@ private:
                                       : -influence[std::size_t(layer)];
     std::vector<std::int64_t> removed = largest(score, count);
     pass_ = "prune-layers{layers=" + joined(removed) + "}";
-    return request_.heals ? healLayers(removed) : Status::ok();
-  }
-
-  // The down projection before each run of layers that go is fitted to add what
-  // they would have added too.
-  struct Seam {
-    std::int64_t before = 0; // the layer that is healed
-    std::int64_t behind = 0; // the layer whose stream it is to reach
-    SecondMoments moments;
-    std::vector<double> cross;         // [width, columns] of (stream, input)
-    std::vector<float> inputs, stream; // of the window that is running
-  };
-
-  Status healLayers(const std::vector<std::int64_t> &removed) {
-    std::vector<Seam> seams;
-    for (std::int64_t layer : removed) {
-      if (!seams.empty() && seams.back().behind == layer) {
-        seams.back().behind = layer + 1;
-        continue;
-      }
-      lm::WeightOp down = weightOf(role(layer - 1, "down"));
-      if (!down)
-        return Status::unsupported("layer " + std::to_string(layer - 1) +
-                                   " has no down projection to heal");
-      seams.push_back(
-          {layer - 1,
-           layer + 1,
-           SecondMoments(down.getColumns()),
-           std::vector<double>(std::size_t(down.getRows() * down.getColumns()),
-                               0.0),
-           {},
-           {}});
-    }
-    auto see = [&](const BoundLaunch &launch, std::int32_t rows) -> Status {
-      for (Seam &seam : seams) {
-        if (launch.name == role(seam.before, "down")) {
-          INGOT_ASSIGN_OR_RETURN(std::span<const float> stream,
-                                 streamAt(launch, rows));
-          const abi::LinearParams &linear = launch.params.linear;
-          seam.stream.assign(stream.begin(), stream.end());
-          seam.inputs.assign(linear.input,
-                             linear.input + std::int64_t(rows) * linear.k);
-        } else if (launch.name == role(seam.behind, "o")) {
-          INGOT_ASSIGN_OR_RETURN(std::span<const float> stream,
-                                 streamAt(launch, rows));
-          addSeam(seam, stream, rows);
-        }
-      }
-      return Status::ok();
-    };
-    INGOT_RETURN_IF_ERROR(
-        plan_->run(see, [&](std::int64_t done, std::int64_t total) {
-          tell("seams", done, total);
-        }));
-    for (Seam &seam : seams)
-      INGOT_RETURN_IF_ERROR(healSeam(seam));
+    for (std::int64_t layer : removed)
+      std::erase(kept_, layer);
+    firstHealed_ = removed.front() - 1;
     return Status::ok();
   }
 
-  static void addSeam(Seam &seam, std::span<const float> reached,
-                      std::int64_t rows) {
-    std::int64_t columns = seam.moments.width();
-    std::int64_t width = std::ssize(reached) / rows;
-    seam.moments.add(seam.inputs);
-    std::vector<float> part(static_cast<std::size_t>(columns));
-    for (std::int64_t o = 0; o < width; ++o) {
-      std::fill(part.begin(), part.end(), 0.0f);
-      for (std::int64_t t = 0; t < rows; ++t) {
-        std::size_t at = std::size_t(t * width + o);
-        float target = reached[at] - seam.stream[at];
-        const float *input = &seam.inputs[std::size_t(t * columns)];
-        for (std::int64_t k = 0; k < columns; ++k)
-          part[std::size_t(k)] += target * input[k];
-      }
-      for (std::int64_t k = 0; k < columns; ++k)
-        seam.cross[std::size_t(o * columns + k)] +=
-            double(part[std::size_t(k)]);
-    }
-  }
+  //===--------------------------------------------------------------------===//
+  // Healing
+  //===--------------------------------------------------------------------===//
 
-  Status healSeam(Seam &seam) {
-    std::string name = role(seam.before, "down");
-    if (weightOf(name + ".bias"))
-      return Status::unsupported("weight @" + name +
-                                 " has a bias; layers behind it cannot be "
-                                 "healed");
-    INGOT_ASSIGN_OR_RETURN(std::vector<float> weights, valuesOf(name));
-    std::vector<float> cross;
-    for (double sum : seam.cross)
-      cross.push_back(float(sum / double(seam.moments.numRows())));
-    std::int64_t columns = seam.moments.width();
-    std::int64_t rows = weightOf(name).getRows();
-    auto fitted =
-        fitWeights(seam.moments.mean(), cross, weights, rows, columns);
-    if (!fitted)
-      return fitted.status().withContext("weight @" + name);
-    put(name, {rows, columns}, std::move(*fitted));
+  Status heal(const ScratchFolder &scratch) {
+    HealStreamRequest request;
+    request.compile = compile_;
+    request.imported = *imported_;
+    request.pruning = {scratch.file("pruned.safetensors"), pass_};
+    INGOT_RETURN_IF_ERROR(write(request.pruning.weights));
+    request.kept = kept_;
+    request.firstLayer = firstHealed_;
+    request.beginsWithOutput = request_.kind == PruneKind::Heads;
+    request.folder = scratch.file("healing");
+    std::error_code error;
+    std::filesystem::create_directories(request.folder, error);
+    request.progress = [&](std::int64_t done, std::int64_t total) {
+      tell("healing", done, total);
+    };
+    INGOT_ASSIGN_OR_RETURN(std::vector<HealedWeight> healed,
+                           healStream(request, options_));
+    for (HealedWeight &one : healed)
+      put(role(kept_[std::size_t(one.layer)], one.what),
+          {one.rows, one.columns}, std::move(one.values));
     return Status::ok();
   }
 
@@ -597,6 +546,10 @@ private:
   std::optional<FloatPlan> plan_;
   std::map<std::string, Values> output_;
   std::string pass_;
+  // Projections that add to the stream: they are healed along it.
+  std::set<std::string> adds_;
+  std::vector<std::int64_t> kept_; // layers that stay
+  std::int64_t firstHealed_ = 0;   // of those that stay
 };
 
 } // namespace

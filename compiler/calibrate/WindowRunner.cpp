@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <numeric>
 
 #include <unistd.h>
 
@@ -66,6 +67,16 @@ Status WindowRunner::begin(std::span<const std::int32_t> tokens) {
   return cache.reserve(kSequence, std::int32_t(tokens.size()));
 }
 
+Status WindowRunner::beginBehind(std::span<const std::int32_t> tokens,
+                                 std::int32_t segments,
+                                 std::span<const float> states) {
+  INGOT_RETURN_IF_ERROR(begin(tokens));
+  plan_.endSegment = segments;
+  plan_.hiddenRows.resize(tokens.size());
+  std::iota(plan_.hiddenRows.begin(), plan_.hiddenRows.end(), 0);
+  return executor().setHidden(segments, states);
+}
+
 Status WindowRunner::runTo(std::int32_t end, std::int32_t exitHead,
                            bool wantsLogits) {
   plan_.firstSegment = plan_.endSegment;
@@ -75,7 +86,9 @@ Status WindowRunner::runTo(std::int32_t end, std::int32_t exitHead,
   if (wantsLogits && (end == -1 || exitHead != -1))
     for (std::int32_t r = 0; r < plan_.numRows(); ++r)
       plan_.logitRows.push_back(r);
-  return executor().run(plan_, engine_->cache());
+  Status ran = executor().run(plan_, engine_->cache());
+  plan_.hiddenRows.clear(); // a step that follows has the same rows
+  return ran;
 }
 
 std::vector<float> WindowRunner::states() {

@@ -31,6 +31,10 @@ public:
 
   // Starts over with a window of at most the size it was opened for.
   Status begin(std::span<const std::int32_t> tokens);
+  // The same behind the first `segments` segments, which are not run: they have
+  // made `states` [tokens, width of the cut there].
+  Status beginBehind(std::span<const std::int32_t> tokens,
+                     std::int32_t segments, std::span<const float> states);
   // On to behind segment `end`; -1: to the end, with the logits of all rows
   // where `wantsLogits`. With the head of an exit: that head's logits.
   Status runTo(std::int32_t end, std::int32_t exitHead = -1,

@@ -125,6 +125,12 @@ public:
     inputs({op.input(), op.routes()});
     wrote(op.output());
   }
+  void read(const fbs::Pool &op) {
+    inputs({op.input()});
+    set("kind", fbs::EnumNamePoolKind(op.kind()));
+    set("normalize", op.normalize());
+    wrote(op.output());
+  }
 
 private:
   static std::string textOf(const flatbuffers::String *text) {
@@ -182,6 +188,7 @@ LaunchDetails detailsOf(const fbs::Plan &plan, const fbs::Launch &launch) {
     INGOT_LAUNCH(Dispatch)
     INGOT_LAUNCH(ExpertLinear)
     INGOT_LAUNCH(Combine)
+    INGOT_LAUNCH(Pool)
 #undef INGOT_LAUNCH
   case fbs::Params::NONE:
     break;

@@ -191,6 +191,9 @@ Result<std::vector<std::int32_t>> readTokens(const std::string &path) {
       std::int32_t narrow = 0;
       std::memcpy(isWide ? static_cast<void *>(&wide) : &narrow,
                   file.data(*tensor).data() + at, isWide ? 8 : 4);
+      if (wide != static_cast<std::int32_t>(wide))
+        return Status::invalid(name + ": tensor \"tokens\" holds " +
+                               std::to_string(wide) + ", which is no token id");
       tokens.push_back(isWide ? static_cast<std::int32_t>(wide) : narrow);
     }
     return tokens;

@@ -6,6 +6,8 @@
 #include "dialects/plan/Plan.h"
 #include "runtime/support/Printable.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -71,14 +73,17 @@ void fillModel(ModuleOp module, CheckReport &report) {
 std::uint64_t fillTarget(ModuleOp module, CheckReport &report) {
   std::uint64_t kernels = 0;
   for (auto target : module.getOps<plan::TargetOp>()) {
-    report.target = target.getSymName().str();
+    CheckReport::Target &named =
+        report.targets.emplace_back(target.getSymName().str());
     for (Attribute level : target.getLevels())
-      report.levels.push_back(cast<StringAttr>(level).str());
+      named.levels.push_back(cast<StringAttr>(level).str());
     std::uint64_t ofTarget = 0;
     target.walk([&](plan::KernelOp) { ++ofTarget; });
     kernels += ofTarget * target.getLevels().size();
-    report.tokenArenaBytes += *target.getTokenArenaBytes();
-    report.logitRowArenaBytes += *target.getLogitRowArenaBytes();
+    report.tokenArenaBytes = std::max<std::uint64_t>(
+        report.tokenArenaBytes, *target.getTokenArenaBytes());
+    report.logitRowArenaBytes = std::max<std::uint64_t>(
+        report.logitRowArenaBytes, *target.getLogitRowArenaBytes());
   }
   return kernels;
 }
@@ -144,9 +149,6 @@ std::string checkTable(const CheckReport &report) {
       text += "  " + printableLines(line) + "\n";
     return text + "  " + printableLines(report.status.message()) + "\n";
   }
-  std::string levels;
-  for (const std::string &level : report.levels)
-    levels += (levels.empty() ? "" : ", ") + level;
   char number[64];
   std::snprintf(number, sizeof(number), "%.1f M",
                 double(report.parameters) / 1e6);
@@ -155,7 +157,8 @@ std::string checkTable(const CheckReport &report) {
   if (!report.embedding.empty())
     row("gives", report.embedding);
   row("parameters", number);
-  row("target", report.target + " (" + levels + ")");
+  for (const CheckReport::Target &target : report.targets)
+    row("target", target.name + " (" + llvm::join(target.levels, ", ") + ")");
   text += "encodings\n";
   for (const auto &[name, encoding] : report.encodings)
     row(name, std::to_string(encoding.tensors) + " matrices, " +
@@ -208,8 +211,9 @@ std::string checkJson(const CheckReport &report) {
   json["gives"] = report.embedding.empty() ? "logits" : report.embedding;
   json["parameters"] = report.parameters;
   json["context"] = report.context;
-  json["targets"] =
-      Json::array({{{"name", report.target}, {"levels", report.levels}}});
+  for (const CheckReport::Target &target : report.targets)
+    json["targets"].push_back(
+        {{"name", target.name}, {"levels", target.levels}});
   json["encodings"] = encodings;
   json["conversions"] = conversions;
   json["memory"] = {{"weights_bytes", report.weightsBytes},

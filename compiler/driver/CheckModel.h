@@ -22,8 +22,11 @@ struct CheckReport {
   std::string name, family;
   std::string embedding; // what an encoder gives; empty: it generates
   std::uint64_t parameters = 0, context = 0, sourceBytes = 0;
-  std::string target;
-  std::vector<std::string> levels;
+  struct Target {
+    std::string name;
+    std::vector<std::string> levels;
+  };
+  std::vector<Target> targets;
   struct Encoding {
     std::uint64_t tensors = 0, bytes = 0;
   };
@@ -31,6 +34,7 @@ struct CheckReport {
   std::vector<package::Conversion> conversions;
   std::uint64_t weightsBytes = 0;  // mapped from the artifact
   std::uint64_t artifactBytes = 0; // about: code is estimated
+  // Of the target that takes most: a server runs one.
   std::uint64_t tokenArenaBytes = 0, logitRowArenaBytes = 0;
   std::uint64_t kvBytesPerToken = 0;
   std::string kvElements;               // of keys and values

@@ -166,6 +166,11 @@ private:
     result.module = std::move(*module);
     addExitConfidences(maps, *result.module);
     result.notes = std::move(spec.notes);
+    if (spec.tokenizer.kind == TokenizerLocation::Kind::None)
+      result.notes.push_back(
+          "no tokenizer was found, so the artifact takes token ids and no "
+          "text (expected tokenizer.json or tokenizer.model beside the model, "
+          "or a vocabulary in the GGUF file)");
     setProvenance();
     return Status::ok();
   }

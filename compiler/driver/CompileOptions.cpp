@@ -389,6 +389,10 @@ Result<PhaseOptions> phaseOptions(const CompileOptions &options) {
       INGOT_RETURN_IF_ERROR(parseLora(text).status());
   if (options.levels && options.levels->empty())
     return Status::invalid("levels: expected at least one");
+  for (auto [what, words] :
+       {std::pair("level", &phases.levels), std::pair("skip", &phases.skip)})
+    if (std::find(words->begin(), words->end(), "") != words->end())
+      return Status::invalid(std::string(what) + " \"\": is empty");
   for (const std::string &word : phases.skip) {
     INGOT_RETURN_IF_ERROR(check("skip", word));
     INGOT_RETURN_IF_ERROR(checkClosed("skip", word));

@@ -57,8 +57,11 @@ Facts collect(CompiledModel &compiled) {
   for (auto target : module.getOps<plan::TargetOp>()) {
     target.walk([&](plan::LaunchOpInterface) { ++facts.launches; });
     target.walk([&](plan::KernelOp) { ++facts.kernels; });
-    facts.tokenArenaBytes += *target.getTokenArenaBytes();
-    facts.logitRowArenaBytes += *target.getLogitRowArenaBytes();
+    // A server runs one of them.
+    facts.tokenArenaBytes =
+        std::max(facts.tokenArenaBytes, uint64_t(*target.getTokenArenaBytes()));
+    facts.logitRowArenaBytes = std::max(
+        facts.logitRowArenaBytes, uint64_t(*target.getLogitRowArenaBytes()));
   }
   for (auto state : module.getOps<plan::StateOp>())
     facts.kvBytesPerToken +=

@@ -189,7 +189,8 @@ void TensorBinder::addFused(const std::string &role, std::int64_t layer,
     source.storedRows = allRows;
     source.first = part.first;
     source.run = part.run;
-    source.stride = part.stride;
+    // Of one run there is no next: one way to say it.
+    source.stride = part.run == part.count ? part.run : part.stride;
     spec_.parameters[expandPattern(part.role, layer)] = std::move(source);
   }
 }

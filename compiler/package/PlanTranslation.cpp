@@ -387,6 +387,7 @@ private:
     } else if (auto type = dyn_cast<plan::HalfRowsType>(op.getType())) {
       buffer->dtype = fbs::DType::f16;
       buffer->scales_offset = type.getScaleOffset();
+      buffer->sums_offset = type.getRestOffset();
     } else {
       buffer->dtype = fbs::DType::f32;
     }

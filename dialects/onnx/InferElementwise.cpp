@@ -32,12 +32,34 @@ FailureOr<Types> binary(Inference &in) {
   return in.one(*dims, in.element(0));
 }
 
+// The slope broadcasts to the input, and not the other way.
+FailureOr<Types> prelu(Inference &in) {
+  if (failed(in.sameElements(0, 1)) ||
+      failed(in.broadcastsTo(1, "slope", in.dims(0))))
+    return failure();
+  return Types{in.type(0)};
+}
+
+FailureOr<Types> gelu(Inference &in) {
+  llvm::StringRef how = in.text("approximate", "none");
+  if (how != "none" && how != "tanh")
+    return in.fail("approximate \"" + how + "\", expected none or tanh");
+  return same(in);
+}
+
 // The exponent may have a type of its own.
 FailureOr<Types> power(Inference &in) {
   FailureOr<Dims> dims = broadcastAll(in);
   if (failed(dims))
     return failure();
   return in.one(*dims, in.element(0));
+}
+
+FailureOr<Types> shift(Inference &in) {
+  llvm::StringRef to = in.text("direction");
+  if (to != "LEFT" && to != "RIGHT")
+    return in.fail("direction \"" + to + "\", expected LEFT or RIGHT");
+  return binary(in);
 }
 
 FailureOr<Types> comparison(Inference &in) {
@@ -57,12 +79,9 @@ FailureOr<Types> where(Inference &in) {
 
 FailureOr<Types> clip(Inference &in) {
   for (unsigned i : {1u, 2u})
-    if (in.has(i)) {
-      if (failed(in.sameElements(0, i)))
-        return failure();
-      if (in.type(i).hasStaticShape() && in.type(i).getNumElements() != 1)
-        return in.fail("min and max are scalars");
-    }
+    if (in.has(i) && (failed(in.sameElements(0, i)) ||
+                      failed(in.isScalar(i, i == 1 ? "min" : "max"))))
+      return failure();
   return same(in);
 }
 
@@ -120,7 +139,6 @@ InferenceRule elementwiseRule(llvm::StringRef name) {
                                           "Elu",
                                           "Celu",
                                           "Selu",
-                                          "Gelu",
                                           "Mish",
                                           "Swish",
                                           "HardSigmoid",
@@ -130,9 +148,9 @@ InferenceRule elementwiseRule(llvm::StringRef name) {
                                           "Shrink",
                                           "Identity"};
   static const llvm::StringSet<> binaries = {
-      "Add",        "Sub", "Mul", "Div",      "Mod",        "PRelu",
-      "And",        "Or",  "Xor", "BitShift", "BitwiseAnd", "BitwiseOr",
-      "BitwiseXor", "Max", "Min", "Sum",      "Mean"};
+      "Add",        "Sub", "Mul", "Div",        "Mod",
+      "And",        "Or",  "Xor", "BitwiseAnd", "BitwiseOr",
+      "BitwiseXor", "Max", "Min", "Sum",        "Mean"};
   static const llvm::StringSet<> comparisons = {"Equal", "Less", "LessOrEqual",
                                                 "Greater", "GreaterOrEqual"};
   if (unary.contains(name))
@@ -144,6 +162,9 @@ InferenceRule elementwiseRule(llvm::StringRef name) {
   return llvm::StringSwitch<InferenceRule>(name)
       .Cases("IsInf", "IsNaN", predicate)
       .Case("Pow", power)
+      .Case("PRelu", prelu)
+      .Case("Gelu", gelu)
+      .Case("BitShift", shift)
       .Case("Where", where)
       .Case("Clip", clip)
       .Case("Cast", castTo)

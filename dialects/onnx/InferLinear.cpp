@@ -9,10 +9,6 @@ using namespace mlir;
 namespace ingot::onnx {
 namespace {
 
-bool differ(std::int64_t a, std::int64_t b) {
-  return a != kUnknown && b != kUnknown && a != b;
-}
-
 FailureOr<Types> product(Inference &in, Type element) {
   if (in.rank(0) < 1 || in.rank(1) < 1)
     return in.fail("a scalar");
@@ -56,6 +52,8 @@ FailureOr<Types> matMulNBits(Inference &in) {
   if (block < 16 || !llvm::isPowerOf2_64(block))
     return in.fail("blocks of " + llvm::Twine(block) +
                    " columns, expected a power of two from 16");
+  if (!in.element(1).isUnsignedInteger(8))
+    return in.fail("B is not of bytes");
   std::int64_t blocks = (k + block - 1) / block;
   std::int64_t expected = n * blocks * (block * bits / 8);
   if (in.type(1).hasStaticShape() && in.type(1).getNumElements() != expected)
@@ -75,6 +73,8 @@ FailureOr<Types> matMulNBits(Inference &in) {
   }
   if (in.rank(0) < 1 || differ(in.dims(0).back(), k))
     return in.fail("the last dimension of A is not K");
+  if (failed(in.hasDims(5, "bias", {n})))
+    return failure();
   Dims dims(in.dims(0));
   dims.back() = n;
   return in.one(dims, in.element(0));
@@ -99,6 +99,9 @@ FailureOr<Types> gemm(Inference &in) {
 }
 
 FailureOr<Types> einsum(Inference &in) {
+  for (unsigned i = 1; i < in.op->getNumOperands(); ++i)
+    if (failed(in.sameElements(0, i)))
+      return failure();
   FailureOr<EinsumPlan> plan = planEinsum(in.op);
   if (failed(plan))
     return failure();
@@ -111,6 +114,9 @@ FailureOr<Types> einsum(Inference &in) {
 FailureOr<Types> window(Inference &in) {
   FailureOr<WindowPlan> plan = planWindows(in.op);
   if (failed(plan))
+    return failure();
+  // A bias is of a convolution, with a number for each channel of its output.
+  if (failed(in.hasDims(2, "B", {plan->outputDims[1]})))
     return failure();
   Types types{RankedTensorType::get(plan->outputDims, in.element(0))};
   if (in.op->getNumResults() == 2)

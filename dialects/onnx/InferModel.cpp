@@ -6,6 +6,49 @@ using namespace mlir;
 namespace ingot::onnx {
 namespace {
 
+// What statistics are computed in: float32 or more, whatever less is asked for.
+LogicalResult checkStash(Inference &in) {
+  const std::int64_t stash = in.integer("stash_type", 1);
+  Type x = in.element(0);
+  const std::int64_t own = x.isF16()    ? 10
+                           : x.isBF16() ? 16
+                           : x.isF64()  ? 11
+                                        : 1;
+  if (stash == 1 || stash == own)
+    return success();
+  return in.fail(
+      "stash_type " + llvm::Twine(stash) + ", expected 1" +
+      (own == 1 ? "" : " or " + std::to_string(own) + ", the type of X"));
+}
+
+FailureOr<Types> lpNorm(Inference &in) {
+  if (failed(in.axis(in.integer("axis", -1), in.rank(0))))
+    return failure();
+  return Types{in.type(0)};
+}
+
+// Operands 1 to `last` hold a number for each channel.
+FailureOr<Types> ofChannels(Inference &in, unsigned last) {
+  const std::int64_t channels = in.rank(0) > 1 ? in.dims(0)[1] : 1;
+  for (unsigned i = 1; i <= last; ++i)
+    if (failed(in.hasDims(i, "input " + std::to_string(i), {channels})))
+      return failure();
+  return Types{in.type(0)};
+}
+FailureOr<Types> batchNorm(Inference &in) { return ofChannels(in, 4); }
+FailureOr<Types> instanceNorm(Inference &in) { return ofChannels(in, 2); }
+FailureOr<Types> groupNorm(Inference &in) {
+  if (failed(checkStash(in)))
+    return failure();
+  return ofChannels(in, 2);
+}
+
+FailureOr<Types> meanVariance(Inference &in) {
+  if (failed(in.axes(in.integers("axes").value_or(Dims{0, 2, 3}), in.rank(0))))
+    return failure();
+  return Types{in.type(0)};
+}
+
 FailureOr<Types> alongAxis(Inference &in) {
   if (failed(in.axis(in.integer("axis", -1),
                      std::max<std::int64_t>(in.rank(0), 1))))
@@ -17,7 +60,9 @@ FailureOr<Types> same(Inference &in) { return Types{in.type(0)}; }
 
 FailureOr<Types> layerNorm(Inference &in) {
   FailureOr<std::int64_t> axis = in.axis(in.integer("axis", -1), in.rank(0));
-  if (failed(axis))
+  if (failed(axis) || failed(checkStash(in)) ||
+      failed(in.broadcastsTo(1, "Scale", in.dims(0))) ||
+      failed(in.broadcastsTo(2, "B", in.dims(0))))
     return failure();
   Dims dims(in.dims(0));
   for (std::int64_t i = *axis; i < in.rank(0); ++i)
@@ -34,6 +79,12 @@ FailureOr<Types> layerNorm(Inference &in) {
 FailureOr<Types> skipNorm(Inference &in) {
   if (in.rank(0) < 1 || failed(in.sameElements(0, 1)))
     return in.fail("input and skip differ");
+  const bool centres = isa<SkipLayerNormalizationOp>(in.op);
+  if (failed(in.broadcastsTo(1, "skip", in.dims(0))) ||
+      failed(in.hasDims(2, "gamma", {in.dims(0).back()})) ||
+      failed(in.hasDims(3, centres ? "beta" : "bias", {in.dims(0).back()})) ||
+      failed(in.hasDims(4, "bias", {in.dims(0).back()})))
+    return failure();
   Dims dims(in.dims(0));
   dims.back() = 1;
   Type f32 = Float32Type::get(in.op->getContext());
@@ -78,7 +129,20 @@ FailureOr<Types> attention(Inference &in) {
     if (in.rank(4) != 4 || in.rank(5) != 4)
       return in.fail("past_key and past_value have four dimensions");
     total = sum(in.dims(4)[2], total);
+    if (failed(
+            in.hasDims(4, "past_key", {(*q)[0], (*k)[1], kUnknown, (*k)[3]})) ||
+        failed(in.hasDims(5, "past_value",
+                          {(*q)[0], (*k)[1], in.dims(4)[2], (*v)[3]})) ||
+        failed(in.sameElements(1, 4)) || failed(in.sameElements(2, 5)))
+      return failure();
   }
+  if (differ((*k)[0], (*q)[0]) || differ((*v)[0], (*q)[0]) ||
+      differ((*v)[1], (*k)[1]) || differ((*v)[2], (*k)[2]) ||
+      differ((*k)[3], (*q)[3]))
+    return in.fail("Q, K and V do not go together: " + dimsText(*q) + ", " +
+                   dimsText(*k) + ", " + dimsText(*v));
+  if (failed(in.hasDims(6, "nonpad_kv_seqlen", {(*q)[0]})))
+    return failure();
   Dims y = rank == 4 ? Dims{(*q)[0], (*q)[1], (*q)[2], (*v)[3]}
                      : Dims{(*q)[0], (*q)[2],
                             (*q)[1] == kUnknown || (*v)[3] == kUnknown
@@ -109,9 +173,45 @@ FailureOr<Types> groupQuery(Inference &in) {
     return in.fail("a query of " + llvm::Twine(q[2]) + " columns for " +
                    llvm::Twine(columns) + " heads");
   std::int64_t size = q[2] == kUnknown ? kUnknown : q[2] / columns;
+  auto times = [](std::int64_t a, std::int64_t b) {
+    return a == kUnknown || b == kUnknown ? kUnknown : a * b;
+  };
+  Dims side{q[0], q[1], times(kvHeads, size)};
+  if (failed(in.hasDims(1, "key", side)) ||
+      failed(in.hasDims(2, "value", side)) ||
+      failed(in.hasDims(3, "past_key", {q[0], kvHeads, kUnknown, size})) ||
+      failed(in.hasDims(4, "past_value",
+                        {q[0], kvHeads, in.has(3) ? in.dims(3)[2] : 0, size})))
+    return failure();
+  for (unsigned i : {1u, 2u, 3u, 4u})
+    if (in.has(i) && failed(in.sameElements(0, i)))
+      return failure();
+  // A cache of angles has a row for each position.
+  for (unsigned i : {7u, 8u})
+    if (in.has(i) &&
+        (in.rank(i) != 2 || in.dims(i)[0] == 0 || in.dims(i)[1] == 0))
+      return in.fail("cos_cache and sin_cache are matrices");
+  if (in.has(7) && failed(in.hasDims(8, "sin_cache", in.dims(7))))
+    return failure();
   std::int64_t present = kUnknown;
-  if (auto total = knownInts(in.value(6)); total && total->size() == 1) {
-    present = (*total)[0];
+  auto total = knownInts(in.value(6));
+  const std::int64_t keys =
+      total && total->size() == 1 ? (*total)[0] : kUnknown;
+  if (keys != kUnknown && keys < 1)
+    return in.fail("total_sequence_length " + llvm::Twine(keys));
+  if (in.has(10) && in.rank(10) != 4)
+    return in.fail("attention_bias has four dimensions");
+  if (failed(in.hasDims(9, "position_ids", {q[0], q[1]})) ||
+      failed(in.broadcastsTo(
+          10, "attention_bias",
+          {q[0], heads, q[1], in.has(10) ? in.dims(10).back() : 0})))
+    return failure();
+  if (in.has(10) && in.dims(10)[3] != kUnknown && keys != kUnknown &&
+      in.dims(10)[3] < keys)
+    return in.fail("attention_bias is for " + llvm::Twine(in.dims(10)[3]) +
+                   " keys of " + llvm::Twine(keys));
+  if (keys != kUnknown) {
+    present = keys;
     if (in.has(3) && in.dims(3)[2] != kUnknown)
       present = std::max(present, in.dims(3)[2]);
   }
@@ -130,6 +230,8 @@ FailureOr<Types> multiHead(Inference &in) {
     return in.fail("expected query, key and value [batch, sequence, hidden]");
   if (in.has(6) != in.has(7))
     return in.fail("past_key and past_value are given together");
+  if (in.has(6) && (in.rank(6) != 4 || in.rank(7) != 4))
+    return in.fail("past_key and past_value have four dimensions");
   Dims q(in.dims(0)), k(in.dims(1)), v(in.dims(2));
   for (std::int64_t columns : {q[2], k[2], v[2]})
     if (columns != kUnknown && columns % heads != 0)
@@ -139,6 +241,21 @@ FailureOr<Types> multiHead(Inference &in) {
     return columns == kUnknown ? kUnknown : columns / heads;
   };
   std::int64_t total = in.has(6) ? sum(in.dims(6)[2], k[1]) : k[1];
+  if (failed(in.hasDims(1, "key", {q[0], kUnknown, q[2]})) ||
+      failed(in.hasDims(2, "value", {q[0], k[1], kUnknown})) ||
+      failed(in.hasDims(3, "bias", {sum(sum(q[2], k[2]), v[2])})) ||
+      failed(in.hasDims(6, "past_key", {q[0], heads, kUnknown, each(q[2])})) ||
+      failed(in.hasDims(
+          7, "past_value",
+          {q[0], heads, in.has(6) ? in.dims(6)[2] : 0, each(v[2])})) ||
+      failed(in.broadcastsTo(5, "attention_bias", {q[0], heads, q[1], total})))
+    return failure();
+  for (unsigned i : {1u, 2u, 3u, 6u, 7u})
+    if (in.has(i) && failed(in.sameElements(0, i)))
+      return failure();
+  if (in.has(4) && in.rank(4) == 2 &&
+      failed(in.hasDims(4, "key_padding_mask", {q[0], total})))
+    return failure();
   return Types{
       RankedTensorType::get({q[0], q[1], v[2]}, in.element(0)),
       RankedTensorType::get({k[0], heads, total, each(k[2])}, in.element(0)),
@@ -150,6 +267,25 @@ FailureOr<Types> rotary(Inference &in) {
     return in.fail("expected three or four dimensions");
   if (in.rank(0) == 3 && in.integer("num_heads") < 1)
     return in.fail("num_heads is needed for three dimensions");
+  const std::int64_t heads = in.integer("num_heads"), wide = in.dims(0).back();
+  if (in.rank(0) == 3 && wide != kUnknown && wide % heads != 0)
+    return in.fail(llvm::Twine(wide) + " columns for " + llvm::Twine(heads) +
+                   " heads");
+  const std::int64_t batch = in.dims(0)[0],
+                     positions = in.dims(0)[in.rank(0) == 3 ? 1 : 2];
+  for (auto [i, what] : {std::pair(1u, "cos_cache"), {2u, "sin_cache"}}) {
+    if (in.rank(i) != (in.has(3) ? 2 : 3))
+      return in.fail(llvm::Twine(what) + " is " + dimsText(in.dims(i)) +
+                     ", expected " + llvm::Twine(in.has(3) ? 2 : 3) +
+                     " dimensions");
+    if (in.has(3) && in.dims(i)[0] == 0)
+      return in.fail(llvm::Twine(what) + " has no rows");
+    if (!in.has(3) &&
+        failed(in.broadcastsTo(i, what, {batch, positions, in.dims(i).back()})))
+      return failure();
+  }
+  if (failed(in.broadcastsTo(3, "position_ids", {batch, positions})))
+    return failure();
   return Types{in.type(0)};
 }
 
@@ -182,9 +318,13 @@ FailureOr<Types> dynamicQuantize(Inference &in) {
 
 InferenceRule modelRule(llvm::StringRef name) {
   return llvm::StringSwitch<InferenceRule>(name)
-      .Cases("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", alongAxis)
-      .Cases("BatchNormalization", "InstanceNormalization",
-             "GroupNormalization", "MeanVarianceNormalization", "LRN", same)
+      .Cases("Softmax", "LogSoftmax", "Hardmax", alongAxis)
+      .Case("LpNormalization", lpNorm)
+      .Case("BatchNormalization", batchNorm)
+      .Case("InstanceNormalization", instanceNorm)
+      .Case("GroupNormalization", groupNorm)
+      .Case("MeanVarianceNormalization", meanVariance)
+      .Case("LRN", same)
       .Cases("LayerNormalization", "RMSNormalization", layerNorm)
       .Cases("SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
              skipNorm)

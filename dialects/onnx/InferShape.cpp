@@ -336,10 +336,25 @@ FailureOr<Types> gather(Inference &in) {
   return in.one(dims, in.element(0));
 }
 
+// Indices are of one place in every line of `axis`: outside of it they have no
+// more elements than the data.
+LogicalResult indicesWithin(Inference &in) {
+  FailureOr<std::int64_t> axis = in.axis(in.integer("axis"), in.rank(0));
+  if (failed(axis))
+    return failure();
+  for (auto [i, dim] : llvm::enumerate(in.dims(1)))
+    if (std::int64_t of = in.dims(0)[i]; std::int64_t(i) != *axis &&
+                                         dim != kUnknown && of != kUnknown &&
+                                         dim > of)
+      return in.fail("indices " + dimsText(in.dims(1)) + " are not within " +
+                     dimsText(in.dims(0)));
+  return success();
+}
+
 FailureOr<Types> gatherElements(Inference &in) {
   if (in.rank(0) != in.rank(1))
     return in.fail("data and indices have different ranks");
-  if (failed(in.axis(in.integer("axis"), in.rank(0))))
+  if (failed(indicesWithin(in)))
     return failure();
   return in.one(in.dims(1), in.element(0));
 }
@@ -351,8 +366,12 @@ FailureOr<Types> gatherNd(Inference &in) {
     return in.fail("batch_dims " + llvm::Twine(batch));
   if (last == kUnknown)
     return in.unranked(in.element(0));
-  if (last < 1 || batch + last > in.rank(0))
+  if (last < 1 || last > in.rank(0) || batch + last > in.rank(0))
     return in.fail("index tuples of " + llvm::Twine(last));
+  for (std::int64_t i = 0; i < batch; ++i)
+    if (differ(in.dims(0)[i], in.dims(1)[i]))
+      return in.fail("data " + dimsText(in.dims(0)) + " and indices " +
+                     dimsText(in.dims(1)) + " are of different batches");
   Dims dims(in.dims(1).drop_back());
   llvm::append_range(dims, in.dims(0).drop_front(batch + last));
   return in.one(dims, in.element(0));
@@ -367,9 +386,50 @@ FailureOr<Types> scatter(Inference &in) {
 FailureOr<Types> scatterElements(Inference &in) {
   if (in.rank(0) != in.rank(1) || in.rank(0) != in.rank(2))
     return in.fail("data, indices and updates have different ranks");
-  if (failed(in.axis(in.integer("axis"), in.rank(0))))
+  if (failed(indicesWithin(in)) || failed(in.hasDims(2, "updates", in.dims(1))))
     return failure();
   return scatter(in);
+}
+
+FailureOr<Types> scatterNd(Inference &in) {
+  std::int64_t last = in.rank(1) ? in.dims(1).back() : 0;
+  if (last == kUnknown)
+    return scatter(in);
+  if (last < 1 || last > in.rank(0))
+    return in.fail("index tuples of " + llvm::Twine(last));
+  Dims updates(in.dims(1).drop_back());
+  llvm::append_range(updates, in.dims(0).drop_front(last));
+  if (failed(in.hasDims(2, "updates", updates)))
+    return failure();
+  return scatter(in);
+}
+
+// An update is as the cache, and not longer along the axis.
+FailureOr<Types> tensorScatter(Inference &in) {
+  FailureOr<std::int64_t> axis = in.axis(in.integer("axis", -2), in.rank(0));
+  if (failed(axis) || failed(in.sameElements(0, 1)))
+    return failure();
+  Dims expected(in.dims(0));
+  expected[*axis] = kUnknown;
+  if (failed(in.hasDims(1, "update", expected)) ||
+      failed(in.hasDims(2, "write_indices", {in.dims(0)[0]})))
+    return failure();
+  std::int64_t most = in.dims(0)[*axis], length = in.dims(1)[*axis];
+  if (most != kUnknown && length != kUnknown && length > most)
+    return in.fail("an update of " + llvm::Twine(length) +
+                   " positions for a cache of " + llvm::Twine(most));
+  return Types{in.type(0)};
+}
+
+FailureOr<Types> reverseSequence(Inference &in) {
+  const std::int64_t time = in.integer("time_axis"),
+                     batch = in.integer("batch_axis", 1);
+  if (in.rank(0) < 2 || time < 0 || time > 1 || batch != 1 - time)
+    return in.fail("expected a matrix or more, with time_axis and batch_axis 0 "
+                   "and 1");
+  if (failed(in.hasDims(1, "sequence_lens", {in.dims(0)[batch]})))
+    return failure();
+  return Types{in.type(0)};
 }
 
 FailureOr<Types> expand(Inference &in) {
@@ -405,6 +465,13 @@ FailureOr<Types> tile(Inference &in) {
 }
 
 FailureOr<Types> pad(Inference &in) {
+  llvm::StringRef mode = in.text("mode", "constant");
+  if (!llvm::is_contained({"constant", "reflect", "edge", "wrap"}, mode))
+    return in.fail("mode \"" + mode +
+                   "\", expected constant, reflect, edge or wrap");
+  if (in.has(2) && (failed(in.sameElements(0, 2)) ||
+                    failed(in.isScalar(2, "constant_value"))))
+    return failure();
   Dims dims(in.dims(0));
   Dims axes;
   if (in.has(3)) {
@@ -415,6 +482,8 @@ FailureOr<Types> pad(Inference &in) {
       FailureOr<std::int64_t> axis = in.axis(one, in.rank(0));
       if (failed(axis))
         return failure();
+      if (llvm::is_contained(axes, *axis))
+        return in.fail("axis " + llvm::Twine(*axis) + " is named twice");
       axes.push_back(*axis);
     }
   } else {
@@ -441,6 +510,9 @@ FailureOr<Types> pad(Inference &in) {
 FailureOr<Types> constantOfShape(Inference &in) {
   auto type =
       cast<ShapedType>(cast<ConstantOfShapeOp>(in.op).getValue().getType());
+  if (type.getNumElements() != 1)
+    return in.fail("value is " + dimsText(type.getShape()) +
+                   ", expected one element");
   auto wanted = shapeInput(in, 0);
   if (!wanted)
     return in.unranked(type.getElementType());
@@ -499,6 +571,8 @@ FailureOr<Types> range(Inference &in) {
 FailureOr<Types> trilu(Inference &in) {
   if (in.rank(0) < 2)
     return in.fail("expected a matrix");
+  if (failed(in.isScalar(1, "k")))
+    return failure();
   return Types{in.type(0)};
 }
 
@@ -529,7 +603,12 @@ FailureOr<Types> blocks(Inference &in, bool toSpace) {
   }
   return in.one(dims, in.element(0));
 }
-FailureOr<Types> depthToSpace(Inference &in) { return blocks(in, true); }
+FailureOr<Types> depthToSpace(Inference &in) {
+  llvm::StringRef mode = in.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    return in.fail("mode \"" + mode + "\", expected DCR or CRD");
+  return blocks(in, true);
+}
 FailureOr<Types> spaceToDepth(Inference &in) { return blocks(in, false); }
 
 FailureOr<Types> eyeLike(Inference &in) {
@@ -547,16 +626,17 @@ FailureOr<Types> oneHot(Inference &in) {
   std::int64_t depth = kUnknown;
   if (auto known = knownInts(in.value(1)); known && known->size() == 1)
     depth = (*known)[0];
-  else if (auto number = floatScalar(in.value(1)); number && *number < 1e9)
+  else if (auto number = floatScalar(in.value(1));
+           number && *number > -1e9 && *number < 1e9)
     depth = static_cast<std::int64_t>(*number);
   if (depth < 0 && depth != kUnknown)
     return in.fail("a depth of " + llvm::Twine(depth));
+  if (failed(in.hasDims(2, "values", {2})))
+    return failure();
   Dims dims(in.dims(0));
   dims.insert(dims.begin() + *axis, depth);
   return in.one(dims, in.element(2));
 }
-
-FailureOr<Types> first(Inference &in) { return Types{in.type(0)}; }
 
 // What both branches yield, as far as they agree.
 FailureOr<Types> ifElse(Inference &in) {
@@ -608,7 +688,8 @@ InferenceRule shapeRule(llvm::StringRef name) {
       .Case("GatherElements", gatherElements)
       .Case("GatherND", gatherNd)
       .Case("ScatterElements", scatterElements)
-      .Cases("ScatterND", "TensorScatter", first)
+      .Case("ScatterND", scatterNd)
+      .Case("TensorScatter", tensorScatter)
       .Case("Expand", expand)
       .Case("Tile", tile)
       .Case("Pad", pad)
@@ -619,7 +700,7 @@ InferenceRule shapeRule(llvm::StringRef name) {
       .Case("SpaceToDepth", spaceToDepth)
       .Case("EyeLike", eyeLike)
       .Case("OneHot", oneHot)
-      .Case("ReverseSequence", first)
+      .Case("ReverseSequence", reverseSequence)
       .Case("If", ifElse)
       .Default(nullptr);
 }

@@ -11,6 +11,13 @@ namespace ingot::onnx {
 using Dims = llvm::SmallVector<std::int64_t>;
 constexpr std::int64_t kUnknown = mlir::ShapedType::kDynamic;
 
+// Whether two dimensions are known and not the same.
+inline bool differ(std::int64_t a, std::int64_t b) {
+  return a != kUnknown && b != kUnknown && a != b;
+}
+// "[2, ?, 4]".
+std::string dimsText(llvm::ArrayRef<std::int64_t> dims);
+
 class Inference;
 using Types = llvm::SmallVector<mlir::Type>;
 using InferenceRule = mlir::FailureOr<Types> (*)(Inference &);
@@ -39,7 +46,8 @@ public:
 
   // Attributes by name, or a default.
   std::int64_t integer(llvm::StringRef name, std::int64_t otherwise = 0) const;
-  llvm::StringRef text(llvm::StringRef name) const;
+  llvm::StringRef text(llvm::StringRef name,
+                       llvm::StringRef otherwise = {}) const;
   std::optional<Dims> integers(llvm::StringRef name) const;
 
   // `axis` within [0, rank), counted from the end where negative.
@@ -65,6 +73,14 @@ public:
   }
   // Two operands of one element type.
   mlir::LogicalResult sameElements(unsigned a, unsigned b) const;
+
+  // Operand `index`, where it is given, has these dimensions as far as both are
+  // known; or broadcasts to them; or has one element. `what` is its name.
+  mlir::LogicalResult hasDims(unsigned index, llvm::StringRef what,
+                              llvm::ArrayRef<std::int64_t> expected) const;
+  mlir::LogicalResult broadcastsTo(unsigned index, llvm::StringRef what,
+                                   llvm::ArrayRef<std::int64_t> target) const;
+  mlir::LogicalResult isScalar(unsigned index, llvm::StringRef what) const;
 
   mlir::Operation *op;
 };

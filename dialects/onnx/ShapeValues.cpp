@@ -56,6 +56,7 @@ private:
   std::optional<ShapeValue> reduce(Operation *op);
   std::optional<ShapeValue> range(RangeOp op);
   std::optional<ShapeValue> cumulate(CumSumOp op);
+  std::optional<ShapeValue> castTo(Operation *op);
   std::optional<ShapeValue> split(SplitOp op, unsigned index);
 
   // The elements of `from` at index(i) for each index i of `dims`.
@@ -253,6 +254,8 @@ std::optional<ShapeValue> Evaluator::slice(SliceOp op) {
   if (!data || data->dims.size() != 1 || !starts || !ends ||
       starts->size() != 1 || ends->size() != 1)
     return std::nullopt;
+  if (data->elements.empty())
+    return data;
   std::int64_t step = 1, size = data->dims[0];
   if (!isAbsent(op.getSteps())) {
     std::optional<Dims> steps = knownList(op.getSteps());
@@ -272,7 +275,7 @@ std::optional<ShapeValue> Evaluator::slice(SliceOp op) {
   else
     for (std::int64_t at = place((*starts)[0], 0, size - 1),
                       end = place((*ends)[0], -1, size - 1);
-         size > 0 && at > end && step >= -kMaxElements; at += step)
+         at > end && step >= -kMaxElements; at += step)
       result.elements.push_back(data->elements[at]);
   result.dims[0] = result.elements.size();
   return result;
@@ -369,6 +372,27 @@ std::optional<ShapeValue> Evaluator::cumulate(CumSumOp op) {
   return data;
 }
 
+// To another integer type; what does not fit it is unknown.
+std::optional<ShapeValue> Evaluator::castTo(Operation *op) {
+  std::optional<ShapeValue> input = evaluate(op->getOperand(0));
+  auto to = dyn_cast<IntegerType>(
+      cast<TensorType>(op->getResult(0).getType()).getElementType());
+  if (!input || !to)
+    return std::nullopt;
+  const unsigned width = to.getWidth();
+  for (Element &element : input->elements) {
+    if (!element)
+      continue;
+    if (width == 1)
+      element = *element != 0;
+    else if (to.isUnsigned() ? *element < 0 || (width < 64 &&
+                                                !llvm::isUIntN(width, *element))
+                             : width < 64 && !llvm::isIntN(width, *element))
+      element = std::nullopt;
+  }
+  return input;
+}
+
 std::optional<ShapeValue> Evaluator::split(SplitOp op, unsigned index) {
   std::optional<ShapeValue> data = evaluate(op.getInput());
   if (!data || data->dims.size() != 1)
@@ -418,28 +442,8 @@ std::optional<ShapeValue> Evaluator::compute(Value value) {
           return std::nullopt;
         return ShapeValue{{}, {type.getNumElements()}};
       })
-      .Case<IdentityOp, CastLikeOp>(
-          [&](Operation *same) { return evaluate(same->getOperand(0)); })
-      .Case([&](CastOp cast) -> std::optional<ShapeValue> {
-        std::optional<ShapeValue> input = evaluate(cast.getInput());
-        Type to = cast.getTo();
-        if (!input || isa<FloatType>(to))
-          return std::nullopt;
-        bool isSigned = !to.isUnsignedInteger();
-        unsigned width = to.getIntOrFloatBitWidth();
-        for (Element &element : input->elements) {
-          if (!element)
-            continue;
-          if (width == 1)
-            element = *element != 0;
-          else if (width < 64 && isSigned ? !llvm::isIntN(width, *element)
-                                          : *element < 0)
-            element = std::nullopt;
-          else if (width < 64 && !isSigned && !llvm::isUIntN(width, *element))
-            element = std::nullopt;
-        }
-        return input;
-      })
+      .Case([&](IdentityOp same) { return evaluate(same.getInput()); })
+      .Case<CastOp, CastLikeOp>([&](Operation *op) { return castTo(op); })
       .Case<ReshapeOp, SqueezeOp, UnsqueezeOp, FlattenOp>(
           [&](Operation *moved) -> std::optional<ShapeValue> {
             std::optional<ShapeValue> input = evaluate(moved->getOperand(0));

@@ -14,9 +14,10 @@ std::int64_t Inference::integer(llvm::StringRef name,
   return attr ? attr.getInt() : otherwise;
 }
 
-llvm::StringRef Inference::text(llvm::StringRef name) const {
+llvm::StringRef Inference::text(llvm::StringRef name,
+                                llvm::StringRef otherwise) const {
   auto attr = op->getAttrOfType<StringAttr>(name);
-  return attr ? attr.getValue() : llvm::StringRef();
+  return attr ? attr.getValue() : otherwise;
 }
 
 std::optional<Dims> Inference::integers(llvm::StringRef name) const {
@@ -84,6 +85,48 @@ LogicalResult Inference::sameElements(unsigned a, unsigned b) const {
   stream << "inputs " << a << " and " << b << " have elements of type "
          << element(a) << " and " << element(b);
   return fail(text);
+}
+
+std::string dimsText(ArrayRef<std::int64_t> dims) {
+  std::string text = "[";
+  for (auto [i, dim] : llvm::enumerate(dims))
+    text += (i ? ", " : "") + (dim == kUnknown ? "?" : std::to_string(dim));
+  return text + "]";
+}
+
+LogicalResult Inference::hasDims(unsigned index, llvm::StringRef what,
+                                 ArrayRef<std::int64_t> expected) const {
+  if (!has(index))
+    return success();
+  bool fits = dims(index).size() == expected.size();
+  for (auto [own, wanted] : llvm::zip(dims(index), expected))
+    fits &= !differ(own, wanted);
+  if (fits)
+    return success();
+  return fail(what + " is " + dimsText(dims(index)) + ", expected " +
+              dimsText(expected));
+}
+
+LogicalResult Inference::broadcastsTo(unsigned index, llvm::StringRef what,
+                                      ArrayRef<std::int64_t> target) const {
+  if (!has(index))
+    return success();
+  ArrayRef<std::int64_t> own = dims(index);
+  bool fits = own.size() <= target.size();
+  if (fits)
+    for (auto [dim, wanted] : llvm::zip(own, target.take_back(own.size())))
+      fits &= dim == 1 || !differ(dim, wanted);
+  if (fits)
+    return success();
+  return fail(what + " is " + dimsText(own) + ", which does not broadcast to " +
+              dimsText(target));
+}
+
+LogicalResult Inference::isScalar(unsigned index, llvm::StringRef what) const {
+  if (!has(index) || !type(index).hasStaticShape() ||
+      type(index).getNumElements() == 1)
+    return success();
+  return fail(what + " is " + dimsText(dims(index)) + ", expected one element");
 }
 
 namespace {

@@ -19,10 +19,8 @@ FailureOr<WindowPlan> planWindows(Operation *op) {
   };
   if (rank < 1 || (isConv && in.rank(1) != in.rank(0)))
     return fail("expected a batch, channels and spatial dimensions");
-  if (auto given = in.integers("kernel_shape"))
-    plan.kernel = *given;
-  else
-    plan.kernel = Dims(in.dims(1).drop_front(2));
+  auto kernel = in.integers("kernel_shape");
+  plan.kernel = kernel ? *kernel : Dims(in.dims(1).drop_front(2));
   plan.strides = in.integers("strides").value_or(Dims(rank, 1));
   plan.dilations = in.integers("dilations").value_or(Dims(rank, 1));
   Dims pads = in.integers("pads").value_or(Dims(2 * rank, 0));
@@ -38,6 +36,11 @@ FailureOr<WindowPlan> planWindows(Operation *op) {
         plan.kernel[i] > (1 << 20) || plan.dilations[i] > (1 << 20) ||
         plan.strides[i] > (1 << 20))
       return fail("strides, dilations and kernel are positive");
+  // A kernel_shape says no more of a convolution than its weights do.
+  for (std::int64_t i = 0; isConv && i < rank; ++i)
+    if (differ(plan.kernel[i], in.dims(1)[2 + i]))
+      return fail("kernel_shape is " + dimsText(plan.kernel) +
+                  ", but the weights are " + dimsText(in.dims(1)));
   plan.padsBefore.assign(pads.begin(), pads.begin() + rank);
   plan.padsAfter.assign(pads.begin() + rank, pads.end());
 
@@ -199,6 +202,8 @@ FailureOr<EinsumPlan> planEinsum(Operation *op) {
       plan.output.push_back(letter(name));
     return plan;
   }
+  if (ellipsis > 0 && !right.contains("..."))
+    return fail("the output leaves out the dimensions of \"...\"");
   auto [before, after] = right.split("...");
   for (char c : before)
     if (!uses.count(llvm::StringRef(&c, 1)))
@@ -212,6 +217,10 @@ FailureOr<EinsumPlan> planEinsum(Operation *op) {
       return fail("the output names a letter that no input has");
     else
       plan.output.push_back(letter(llvm::StringRef(&c, 1)));
+  SmallVector<unsigned> sorted(plan.output);
+  llvm::sort(sorted);
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    return fail("the output names a letter twice");
   return plan;
 }
 

@@ -445,6 +445,7 @@ def Plan_LinearOp : Plan_LaunchOp<"linear", ["input", "residual"], ["output"], [
     - linear_c10: a variant whose kernel is for "library_linear" serves 65 rows and more
       of the domain token, of f16 or bf16 weights, in the target @cuda, which has a
       kernel for "library_finish".
+    - linear_c11: a kernel for activations of two parts reads half rows that have them.
 
   }] # common # [{
 

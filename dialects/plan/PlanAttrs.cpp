@@ -54,11 +54,14 @@ QuantizedRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 HalfRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                     int64_t columns) {
+                     int64_t columns, int64_t parts) {
   if (columns <= 0 || columns >= maxColumns)
     return emitError()
            << "half_rows_c1: expected between 1 and 2^31 - 1 columns, found "
            << columns;
+  if (parts != 1 && parts != 2)
+    return emitError() << "half_rows_c2: expected 1 or 2 parts, found "
+                       << parts;
   return success();
 }
 

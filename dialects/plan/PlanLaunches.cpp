@@ -1,6 +1,7 @@
 // Verifiers of launches: what all share (variants, kernels, operands, domains),
 // then what each asks of the shapes of its operands.
 #include "dialects/plan/Plan.h"
+#include "runtime/plan/CudaKernelNames.h"
 
 using namespace mlir;
 
@@ -102,6 +103,18 @@ public:
       diagnostic << ", group " << encoding.getGroup() << " and "
                  << encoding.getActivationBits() << " bits";
     return diagnostic << ", found " << found.getType();
+  }
+  // Kernels that read two parts of half rows find them.
+  LogicalResult parts(StringRef constraint, FlatSymbolRefAttr name) {
+    auto type = dyn_cast<HalfRowsType>(buffer(name).getType());
+    if (!type || type.getParts() == 2)
+      return success();
+    for (VariantAttr variant : op.getVariants().getAsRange<VariantAttr>())
+      if (readsTwoParts(variant.getKernel().getValue()))
+        return error(constraint)
+               << "kernel " << variant.getKernel()
+               << " reads half rows of two parts, found " << type;
+    return success();
   }
   LogicalResult vector(StringRef constraint, StringRef role,
                        FlatSymbolRefAttr name, int64_t size) {
@@ -375,7 +388,7 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
       encoding.isInteger() || verifier.isCuda()
           ? verifier.quantizedRows("c6", "input", getInputAttr(), k, encoding)
           : verifier.rows("c6", "input", getInputAttr(), k);
-  if (failed(input))
+  if (failed(input) || failed(verifier.parts("c11", getInputAttr())))
     return failure();
   BufferOp output = verifier.buffer(getOutputAttr());
   if (output.isQuantized() || column < 0 || column > output.getColumns() ||

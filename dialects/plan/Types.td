@@ -51,17 +51,21 @@ def Plan_QuantizedRowsType : Plan_Type<"QuantizedRows", "quantized_rows"> {
 def Plan_HalfRowsType : Plan_Type<"HalfRows", "half_rows"> {
   let summary = "Rows of float16 with one scale, as the tensor cores read them.";
   let description = [{
-    `columns` halves, zero up to a multiple of 64, then the float32 scale of the row:
+    `columns` halves, zero up to a multiple of 64, then in rows of two parts as many
+    halves of what the first leave of each element, then the float32 scale of the row:
     "activations" in runtime/plan/CudaAbi.h. Rows are multiples of 64 bytes.
     - half_rows_c1: columns > 0.
+    - half_rows_c2: parts is 1 or 2.
 
-    Example: `!plan.half_rows<576>`
+    Example: `!plan.half_rows<576>`, `!plan.half_rows<576, parts = 2>`
   }];
-  let parameters = (ins "int64_t":$columns);
-  let assemblyFormat = "`<` $columns `>`";
+  let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$parts);
+  let assemblyFormat = "`<` $columns (`,` `parts` `=` $parts^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    uint64_t getScaleOffset() const { return (uint64_t(getColumns()) + 63) / 64 * 64 * 2; }
+    // Of the second part; 0 where there is none.
+    uint64_t getRestOffset() const { return getParts() == 2 ? getScaleOffset() / 2 : 0; }
+    uint64_t getScaleOffset() const { return (uint64_t(getColumns()) + 63) / 64 * 64 * 2 * getParts(); }
     uint64_t getRowBytes() const { return (getScaleOffset() + 4 + 63) / 64 * 64; }
   }];
 }

@@ -1,6 +1,7 @@
 // The target @cuda multiplies float activations: whatever a linear reads are half
 // rows, which their producer writes beside or instead of float32 rows, or a quantize
-// launch behind it; lm.quantize is nothing of its own there.
+// launch behind it; lm.quantize is nothing of its own there. Where float weights read
+// them they have two parts: float16 alone rounds activations more than those weights.
 #include "dialects/lm/Provenance.h"
 #include "passes/lower/CudaVariants.h"
 #include "passes/lower/TargetLowering.h"
@@ -94,8 +95,9 @@ private:
     bool isQuantized = isa<lm::QuantizedType>(value.getType());
     Needs needs = needsOf(value);
     Results made;
-    if (isQuantized || needs.halves)
-      made.quantized = makeHalves(op, value, domain);
+    if (isQuantized || needs.parts)
+      made.quantized =
+          makeHalves(op, value, domain, std::max(needs.parts, int64_t(1)));
     if (attention || (!isQuantized && needs.rows) || !made.quantized)
       made.rows = symbol(resultPlace(op, value, domain));
     return made;
@@ -123,10 +125,11 @@ private:
     return value;
   }
 
-  // Whether a value is read as float32 rows, or as half rows, of the target @cuda.
+  // Whether a value is read as float32 rows, and in how many parts as half rows: 0 if
+  // not at all.
   struct Needs {
     bool rows = false;
-    bool halves = false;
+    int64_t parts = 0;
   };
   static Needs needsOf(Value value) {
     Needs needs;
@@ -134,8 +137,12 @@ private:
       auto linear = dyn_cast<lm::LinearOp>(use.getOwner());
       bool isInput = linear && use.getOperandNumber() ==
                                    linear.getInputMutable().getOperandNumber();
-      if (isInput || isa<lm::QuantizeOp>(use.getOwner()))
-        needs.halves = true;
+      if (isInput && !lm::lookupWeight(linear, linear.getWeightAttr())
+                          .getEncoding()
+                          .isInteger())
+        needs.parts = 2;
+      else if (isInput || isa<lm::QuantizeOp>(use.getOwner()))
+        needs.parts = std::max(needs.parts, int64_t(1));
       else
         needs.rows = true;
     }
@@ -146,7 +153,8 @@ private:
     BufferOp found = halves.lookup(withoutQuantize(value));
     return FlatSymbolRefAttr::get(found.getSymNameAttr());
   }
-  FlatSymbolRefAttr makeHalves(Operation *op, Value value, Domain domain) {
+  FlatSymbolRefAttr makeHalves(Operation *op, Value value, Domain domain,
+                               int64_t parts) {
     // A cut has no name; what it gives lies in a buffer that has.
     StringRef base = lm::locationName(op->getLoc());
     if (base.empty() && places.count(value))
@@ -155,7 +163,7 @@ private:
     BufferOp buffer = bufferBuilder.create<BufferOp>(
         lm::nameLocation(context, name), uniqueName(name), domain,
         IntegerAttr(),
-        HalfRowsType::get(context, lm::columnsOf(value.getType())));
+        HalfRowsType::get(context, lm::columnsOf(value.getType()), parts));
     halves[value] = buffer;
     return FlatSymbolRefAttr::get(buffer.getSymNameAttr());
   }
@@ -168,13 +176,14 @@ private:
     if (isa<lm::ReturnOp>(op))
       return success(succeeded(cudaKernels(op, "sample", {})));
     for (Value value : op->getResults()) {
-      if (!needsOf(value).halves || halves.count(value))
+      int64_t parts = needsOf(value).parts;
+      if (!parts || halves.count(value))
         continue;
       FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", {});
       if (failed(variants))
         return failure();
       Domain domain = domainOf(value);
-      FlatSymbolRefAttr output = makeHalves(op, value, domain);
+      FlatSymbolRefAttr output = makeHalves(op, value, domain, parts);
       launchBuilder.create<QuantizeOp>(
           halves.lookup(value).getLoc(), read(value), output,
           integer(lm::columnsOf(value.getType())),

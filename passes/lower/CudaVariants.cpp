@@ -48,6 +48,8 @@ cudaVariantsFor(const std::string &op, const codegen::KernelConfig &config) {
   };
   if (op == "linear") {
     INGOT_ASSIGN_OR_RETURN(std::string encoding, encodingOf(config));
+    if (encoding == "f16" || encoding == "bf16")
+      encoding += "x2";
     std::uint32_t first = 1;
     for (abi::LinearTile tile :
          {abi::LinearTile::T8, abi::LinearTile::T16, abi::LinearTile::T32,

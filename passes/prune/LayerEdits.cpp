@@ -30,11 +30,22 @@ LogicalResult takePruned(ModuleOp module, llvm::StringRef name,
   return success();
 }
 
-LogicalResult refuseLeftovers(ModuleOp module, llvm::StringRef pass) {
+LogicalResult takeHealed(ModuleOp module, llvm::StringRef pass) {
+  llvm::SmallVector<lm::WeightOp> healed;
   for (lm::WeightOp weight : module.getOps<lm::WeightOp>())
     if (weight.getSymName().ends_with(kPrunedSuffix))
-      return weight.emitError()
+      healed.push_back(weight);
+  for (lm::WeightOp pruned : healed) {
+    std::string name =
+        pruned.getSymName().drop_back(kPrunedSuffix.size()).str();
+    auto weight = module.lookupSymbol<lm::WeightOp>(name);
+    if (!weight || weight.getShape() != pruned.getShape())
+      return pruned.emitError()
              << pass << ": was made for other options: nothing takes it";
+    if (failed(
+            takePruned(module, name, llvm::to_vector(weight.getShape()), pass)))
+      return failure();
+  }
   return success();
 }
 

@@ -15,9 +15,10 @@ mlir::LogicalResult takePruned(mlir::ModuleOp module, llvm::StringRef name,
                                llvm::ArrayRef<std::int64_t> shape,
                                llvm::StringRef pass);
 
-// An error on each @NAME.pruned that is left: it was made for other options.
-mlir::LogicalResult refuseLeftovers(mlir::ModuleOp module,
-                                    llvm::StringRef pass);
+// Each @NAME.pruned that is left takes the place of @NAME, whose shape it has:
+// healing made it of what reads a smaller operator's output. One of another shape
+// is an error: it was made for other options.
+mlir::LogicalResult takeHealed(mlir::ModuleOp module, llvm::StringRef pass);
 
 // The layers of lm.model.
 llvm::SmallVector<mlir::DictionaryAttr> modelLayers(mlir::ModuleOp module);

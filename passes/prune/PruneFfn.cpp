@@ -105,7 +105,7 @@ struct PruneFfn : ingot::impl::PruneFfnPassBase<PruneFfn> {
       layer = withInteger(layer, "ffn", after);
       numColumns += before - after;
     }
-    if (failed(refuseLeftovers(module, "prune-ffn")))
+    if (failed(takeHealed(module, "prune-ffn")))
       return signalPassFailure();
     setModelLayers(module, layers);
   }

@@ -110,7 +110,7 @@ struct PruneHeads : ingot::impl::PruneHeadsPassBase<PruneHeads> {
                                   "heads", after * perKey);
       numHeads += before - after;
     }
-    if (failed(refuseLeftovers(module, "prune-heads")))
+    if (failed(takeHealed(module, "prune-heads")))
       return signalPassFailure();
     regroupStates(module);
     setModelLayers(module, layers);

@@ -118,18 +118,8 @@ struct PruneLayers : ingot::impl::PruneLayersPassBase<PruneLayers> {
       module.emitError("prune-layers: no layer is left");
       return signalPassFailure();
     }
-    llvm::SmallVector<std::string> healed;
-    for (lm::WeightOp weight : module.getOps<lm::WeightOp>())
-      if (weight.getSymName().ends_with(kPrunedSuffix))
-        healed.push_back(
-            weight.getSymName().drop_back(kPrunedSuffix.size()).str());
-    for (const std::string &name : healed) {
-      auto weight = module.lookupSymbol<lm::WeightOp>(name);
-      if (!weight ||
-          failed(takePruned(module, name, llvm::to_vector(weight.getShape()),
-                            "prune-layers")))
-        return signalPassFailure();
-    }
+    if (failed(takeHealed(module, "prune-layers")))
+      return signalPassFailure();
     for (lm::ProgramOp program : module.getOps<lm::ProgramOp>())
       for (std::int64_t layer = 0; layer < count; ++layer)
         if (removed.contains(layer) && failed(removeLayer(program, layer)))

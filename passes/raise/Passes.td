@@ -34,7 +34,8 @@ def RaiseRotaryPass : Raise_Pass<"raise-rotary"> {
   let description = [{
     `x * cos + concat(-x[second half], x[first half]) * sin` over four known dimensions
     becomes RotaryEmbedding, where both halves of the last dimension of `cos` and of
-    `sin` are the same by construction.
+    `sin` are the same by construction. Where x is the first columns of a tensor whose
+    others are joined to the result again, the operator turns those columns only.
 
     ```mlir
     %5 = onnx.Mul(%x, %cos) ...

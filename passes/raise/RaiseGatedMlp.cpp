@@ -9,8 +9,14 @@ using namespace mlir;
 namespace ingot::raise {
 namespace {
 
-bool isNear(double a, double b) {
-  return std::abs(a - b) <= 2e-4 * std::abs(b);
+// Whether a constant that `value`'s elements are multiplied by is `b`, as exporters
+// write it: with some digits, rounded to the type of the elements.
+bool isNear(double a, double b, Value value) {
+  Type type = cast<TensorType>(value.getType()).getElementType();
+  const double rounding = type.isBF16()  ? 0x1.02p-9
+                          : type.isF16() ? 0x1.02p-12
+                                         : 0;
+  return std::abs(a - b) <= std::max(2e-4, rounding) * std::abs(b);
 }
 
 // The argument of 1 + f(argument), f being Erf or Tanh.
@@ -25,7 +31,7 @@ template <typename Op> Value onePlus(Value value) {
 // sqrt(2 / pi) (x + 0.044715 x^3), whichever way the cube is written.
 bool isTanhArgument(Value value, Value x) {
   auto outer = scaled(value);
-  if (!outer || !isNear(outer->number, std::sqrt(2.0 / M_PI)))
+  if (!outer || !isNear(outer->number, std::sqrt(2.0 / M_PI), outer->other))
     return false;
   auto sum = as<onnx::AddOp>(outer->other);
   if (!sum)
@@ -33,7 +39,8 @@ bool isTanhArgument(Value value, Value x) {
   for (auto [a, b] :
        {std::pair(sum.getA(), sum.getB()), std::pair(sum.getB(), sum.getA())}) {
     auto cube = scaled(b);
-    if (throughCasts(a) != x || !cube || !isNear(cube->number, 0.044715))
+    if (throughCasts(a) != x || !cube ||
+        !isNear(cube->number, 0.044715, cube->other))
       continue;
     if (auto power = as<onnx::PowOp>(cube->other))
       return throughCasts(power.getX()) == x && number(power.getY()) == 3.0;
@@ -95,7 +102,8 @@ unsigned raiseGatedMlp(ModuleOp module, const Explain &explain) {
         }
         Factors factors;
         collect(op.getResult(), 0, factors);
-        if (factors.values.size() != 2 || !isNear(factors.number, 0.5))
+        if (factors.values.size() != 2 ||
+            !isNear(factors.number, 0.5, op.getResult()))
           return {};
         for (unsigned i : {0u, 1u}) {
           Value x = factors.values[i], other = factors.values[1 - i];
@@ -103,7 +111,7 @@ unsigned raiseGatedMlp(ModuleOp module, const Explain &explain) {
           if (Value inner = onePlus<onnx::ErfOp>(other)) {
             auto by = scaled(inner);
             if (by && throughCasts(by->other) == x &&
-                isNear(by->number, std::sqrt(0.5)))
+                isNear(by->number, std::sqrt(0.5), by->other))
               how = "none";
           } else if (Value inner = onePlus<onnx::TanhOp>(other)) {
             if (isTanhArgument(inner, x))

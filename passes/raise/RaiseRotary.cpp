@@ -1,5 +1,6 @@
-// x cos + concat(-x[second half], x[first half]) sin, where both halves of cos and
-// of sin are the same, becomes RotaryEmbedding with half the tables.
+// 1. x cos + concat(-x[second half], x[first half]) sin, where both halves of cos and
+// of sin are the same, becomes RotaryEmbedding with half the tables. 2. Where x is
+// the first part of heads whose rest is joined to it again, the operator does that.
 #include "passes/raise/Match.h"
 
 #include "dialects/onnx/ShapeValues.h"
@@ -32,6 +33,33 @@ lastSlice(onnx::SliceOp op) {
     return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
   };
   return std::pair(place((*starts)[0]), place((*ends)[0]));
+}
+
+// The span of the last dimension of x that a Slice or a Split takes.
+std::optional<std::pair<std::int64_t, std::int64_t>> spanOf(Value part,
+                                                            Value &x) {
+  part = throughCasts(part);
+  if (auto slice = part.getDefiningOp<onnx::SliceOp>()) {
+    x = throughCasts(slice.getData());
+    return lastSlice(slice);
+  }
+  auto split = part.getDefiningOp<onnx::SplitOp>();
+  auto type = split ? dyn_cast<RankedTensorType>(split.getInput().getType())
+                    : RankedTensorType();
+  const std::int64_t axis = split ? std::int64_t(split.getAxis()) : 0;
+  if (!type || (axis != -1 && axis != type.getRank() - 1))
+    return std::nullopt;
+  x = throughCasts(split.getInput());
+  std::int64_t begin = 0;
+  for (OpResult result : split->getResults()) {
+    auto own = dyn_cast<RankedTensorType>(result.getType());
+    if (!own || !own.hasStaticShape())
+      return std::nullopt;
+    if (result == part)
+      return std::pair(begin, begin + own.getShape().back());
+    begin += own.getShape().back();
+  }
+  return std::nullopt;
 }
 
 // One half of x: a Slice or a part of a Split; -1 where it is neither.
@@ -181,6 +209,44 @@ unsigned raiseRotary(ModuleOp module, const Explain &explain) {
           }
         }
         return {};
+      });
+  // concat(rotated(x[.., :n]), x[.., n:])
+  count += rewriteEach<onnx::ConcatOp>(
+      module, [&](onnx::ConcatOp op, onnx::OpMaker &maker) -> Value {
+        auto type = dyn_cast<RankedTensorType>(op.getType());
+        const std::int64_t axis = op.getAxis();
+        auto rotary = as<onnx::RotaryEmbeddingOp>(op->getOperand(0));
+        if (!type || !type.hasStaticShape() || type.getRank() != 4 ||
+            op->getNumOperands() != 2 || (axis != -1 && axis != 3) || !rotary ||
+            rotary->getAttrOfType<IntegerAttr>("rotary_embedding_dim")
+                    .getInt() != 0)
+          return {};
+        Value x, rest;
+        auto turned = spanOf(rotary.getX(), x),
+             kept = spanOf(op->getOperand(1), rest);
+        if (!turned || !kept || x != rest ||
+            cast<RankedTensorType>(x.getType()).getShape() != type.getShape() ||
+            turned->first != 0 || kept->first != turned->second ||
+            kept->second != type.getDimSize(3))
+          return {};
+        Type element = type.getElementType();
+        FailureOr<Operation *> whole =
+            maker.make("RotaryEmbedding",
+                       {castTo(maker, x, element),
+                        castTo(maker, rotary.getCosCache(), element),
+                        castTo(maker, rotary.getSinCache(), element),
+                        rotary.getPositionIds()},
+                       {maker.builder.getNamedAttr(
+                            "interleaved", rotary->getAttr("interleaved")),
+                        maker.attr("rotary_embedding_dim", turned->second)});
+        if (failed(whole))
+          return {};
+        if (explain)
+          explain("raise-rotary: RotaryEmbedding of " +
+                  std::to_string(turned->second) + " of " +
+                  std::to_string(kept->second) + " columns from " +
+                  onnx::describe(op));
+        return (*whole)->getResult(0);
       });
   eraseUnused(module);
   return count;

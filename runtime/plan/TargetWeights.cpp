@@ -8,8 +8,10 @@ void addOperands(const fbs::Launch &launch, std::vector<bool> &used) {
     if (index >= 0)
       used[std::size_t(index)] = true;
   };
-  if (auto *op = launch.params_as_Embed())
+  if (auto *op = launch.params_as_Embed()) {
     add(op->table());
+    add(op->bias());
+  }
   if (auto *op = launch.params_as_RopeTable())
     add(op->inv_freq());
   if (auto *op = launch.params_as_RmsNorm())

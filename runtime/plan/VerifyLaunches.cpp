@@ -1,6 +1,7 @@
 // Operands of launches. Each check states what the binding in
 // runtime/execute/cpu will hand to a kernel, so that a kernel never sees a
 // shape that its buffers do not hold.
+#include "runtime/plan/CudaKernelNames.h"
 #include "runtime/plan/KernelAbi.h"
 #include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
@@ -106,7 +107,10 @@ public:
     if (isCuda_ && launch.params_type() >= fbs::Params::Route)
       return Status::unsupported("operation \"" + std::string(op) +
                                  "\" has no kernels for CUDA");
-    return checkVariants(launch, op);
+    INGOT_RETURN_IF_ERROR(checkVariants(launch, op));
+    return isCuda_ && launch.params_type() == fbs::Params::Linear
+               ? checkParts(launch)
+               : Status::ok();
   }
 
 private:
@@ -171,6 +175,21 @@ private:
     return Status::invalid("variant: is left to a library, and no kernel is "
                            "for \"" +
                            std::string(kLibraryFinish) + "\"");
+  }
+
+  // Kernels that read two parts of half rows find them.
+  Status checkParts(const fbs::Launch &launch) {
+    const fbs::Buffer &input =
+        *target_.buffers()->Get(launch.params_as_Linear()->input());
+    for (const fbs::Variant *variant : *launch.variants()) {
+      auto kernel = target_.kernels()->Get(variant->kernel())->name();
+      if (input.sums_offset() == 0 && readsTwoParts(kernel->string_view()))
+        return Status::invalid("kernel \"" + kernel->str() +
+                               "\" reads half rows of two parts, input: "
+                               "buffer \"" +
+                               input.name()->str() + "\" has one");
+    }
+    return Status::ok();
   }
 
   // A kernel of a launch beside its variants.

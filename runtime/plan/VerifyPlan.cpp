@@ -285,17 +285,19 @@ Status checkBuffer(const fbs::Buffer &buffer, const fbs::Target &target) {
   if (isCuda(target)) {
     if (buffer.dtype() != fbs::DType::f16)
       return Status::unsupported("dtype, expected f32 or f16");
-    if (buffer.offset() % 16 != 0 ||
-        buffer.row_bytes() !=
-            std::uint64_t(abi::halfRowBytes(buffer.columns())) ||
-        buffer.scales_offset() !=
-            std::uint64_t(abi::halfRowScaleOffset(buffer.columns())))
+    const int parts = buffer.sums_offset() == 0 ? 1 : 2;
+    auto bytes = std::uint64_t(abi::halfRowBytes(buffer.columns(), parts));
+    auto scale =
+        std::uint64_t(abi::halfRowScaleOffset(buffer.columns(), parts));
+    auto rest = std::uint64_t(abi::halfRowRestOffset(buffer.columns(), parts));
+    if (buffer.offset() % 16 != 0 || buffer.row_bytes() != bytes ||
+        buffer.scales_offset() != scale || buffer.sums_offset() != rest)
       return Status::invalid(
           "half rows of " + str(buffer.columns()) + " columns in " +
-          str(buffer.row_bytes()) + " bytes with the scale at " +
-          str(buffer.scales_offset()) + ", expected " +
-          str(abi::halfRowBytes(buffer.columns())) + " and " +
-          str(abi::halfRowScaleOffset(buffer.columns())));
+          str(buffer.row_bytes()) + " bytes with the second part at " +
+          str(buffer.sums_offset()) + " and the scale at " +
+          str(buffer.scales_offset()) + ", expected " + str(bytes) + ", " +
+          str(rest) + " and " + str(scale));
     return Status::ok();
   }
   if (buffer.dtype() != fbs::DType::i8 && buffer.dtype() != fbs::DType::i16)

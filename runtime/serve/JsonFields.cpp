@@ -1,5 +1,7 @@
 #include "runtime/serve/JsonFields.h"
 
+#include <cmath>
+
 namespace ingot::serve {
 namespace {
 
@@ -41,7 +43,10 @@ const char *kindOf(const Json &value) {
   case Json::value_t::number_unsigned:
     return "an integer";
   case Json::value_t::number_float:
-    return "a number with a fraction";
+    // Integers beyond 64 bits are read as floats.
+    return std::abs(value.get<double>()) >= 0x1p63
+               ? "a number of more than 64 bits"
+               : "a number with a fraction or exponent";
   default:
     return "something else";
   }

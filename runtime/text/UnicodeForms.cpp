@@ -6,8 +6,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <iterator>
 #include <string_view>
+#include <vector>
 
 namespace ingot {
 namespace {
@@ -39,19 +40,74 @@ bool isApart(std::span<const uint32_t> apart, uint32_t c) {
   return n % 2 == 1 || (n > 0 && apart[n - 1] == c);
 }
 
+// Puts each run of combining marks in canonical order: by class, marks of one
+// class as they stood. utf8proc_map sorts them too, but by swaps of neighbours,
+// which for a text of nothing but marks takes hours.
+void orderMarks(std::vector<utf8proc_int32_t> &characters) {
+  auto classOf = [](utf8proc_int32_t c) {
+    return static_cast<uint64_t>(utf8proc_get_property(c)->combining_class);
+  };
+  auto byClass = [&](utf8proc_int32_t a, utf8proc_int32_t b) {
+    return classOf(a) < classOf(b);
+  };
+  constexpr int CharacterBits = 21, ClassAt = 56;
+  std::vector<uint64_t> keys; // class, place, character
+  for (auto begin = characters.begin(); begin != characters.end();) {
+    if (classOf(*begin) == 0) {
+      ++begin;
+      continue;
+    }
+    auto end = std::find_if(begin, characters.end(),
+                            [&](auto c) { return classOf(c) == 0; });
+    if (!std::is_sorted(begin, end, byClass)) {
+      keys.clear();
+      for (auto it = begin; it != end; ++it)
+        keys.push_back(classOf(*it) << ClassAt |
+                       static_cast<uint64_t>(it - begin) << CharacterBits |
+                       static_cast<uint64_t>(*it));
+      std::sort(keys.begin(), keys.end());
+      std::transform(keys.begin(), keys.end(), begin, [](uint64_t key) {
+        return static_cast<utf8proc_int32_t>(
+            key & ((uint64_t(1) << CharacterBits) - 1));
+      });
+    }
+    begin = end;
+  }
+}
+
+// 1. decompose each character; 2. order the marks; 3. compose where the form
+// does, and encode again.
 Status appendForm(std::string &out, std::string_view text, int options) {
   if (text.empty())
     return Status::ok();
-  utf8proc_uint8_t *mapped = nullptr;
-  utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t *>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                   static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE));
-  if (size < 0)
+  auto flags = static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE);
+  auto failed = [](utf8proc_ssize_t error) {
     return Status::invalid(std::string("normalising text: ") +
-                           utf8proc_errmsg(size));
-  out.append(reinterpret_cast<char *>(mapped), static_cast<size_t>(size));
-  std::free(mapped);
+                           utf8proc_errmsg(error));
+  };
+  std::vector<utf8proc_int32_t> characters;
+  characters.reserve(text.size());
+  for (size_t i = 0; i < text.size(); i += utf8Length(text[i])) {
+    utf8proc_int32_t parts[32];
+    int boundary = 0;
+    utf8proc_ssize_t count = utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(decodeUtf8(text.substr(i))), parts,
+        std::size(parts), flags, &boundary);
+    if (count < 0)
+      return failed(count);
+    if (static_cast<size_t>(count) > std::size(parts))
+      return Status::internal("normalising text: a character has " +
+                              std::to_string(count) + " parts");
+    characters.insert(characters.end(), parts, parts + count);
+  }
+  orderMarks(characters);
+  const auto count = static_cast<utf8proc_ssize_t>(characters.size());
+  characters.push_back(0); // where the end of the encoded text is marked
+  utf8proc_ssize_t size = utf8proc_reencode(characters.data(), count, flags);
+  if (size < 0)
+    return failed(size);
+  out.append(reinterpret_cast<char *>(characters.data()),
+             static_cast<size_t>(size));
   return Status::ok();
 }
 

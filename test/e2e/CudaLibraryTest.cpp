@@ -231,28 +231,35 @@ TEST_F(CudaLibraryTest, withoutAnAlgorithmTheStepFails) {
                               "CUBLAS_STATUS_NOT_SUPPORTED (15)")));
 }
 
-TEST_F(CudaLibraryTest, inspectSaysIt) {
-  auto inspect = [&](const std::string &path) {
+TEST_F(CudaLibraryTest, inspectAndRunSayIt) {
+  auto ingot = [](const std::string &arguments) {
     std::string text;
-    FILE *pipe = ::popen(
-        (INGOT_BIN_DIR "/ingot inspect '" + path + "' 2>&1").c_str(), "r");
+    FILE *pipe =
+        ::popen((INGOT_BIN_DIR "/ingot " + arguments + " 2>&1").c_str(), "r");
     char piece[4096];
     while (std::size_t count = std::fread(piece, 1, sizeof piece, pipe))
       text.append(piece, count);
     EXPECT_EQ(::pclose(pipe), 0) << text;
     return text;
   };
-  std::string text = inspect(artifact_);
-  EXPECT_THAT(text, AllOf(HasSubstr("cuBLASLt makes the products of"),
-                          HasSubstr("in steps of 65 rows and more"),
-                          HasSubstr("lossy: the bits of a row depend on those "
-                                    "beside it"),
-                          HasSubstr("library_linear_f16"),
-                          HasSubstr("allow-library-gemm"),
-                          HasSubstr("products by library")));
+  EXPECT_THAT(ingot("inspect '" + artifact_ + "'"),
+              AllOf(HasSubstr("cuBLASLt makes the products of"),
+                    HasSubstr("in steps of 65 rows and more"),
+                    HasSubstr("lossy: the bits of a row depend on those "
+                              "beside it"),
+                    HasSubstr("library_linear_f16"),
+                    HasSubstr("allow-library-gemm"),
+                    HasSubstr("products by library")));
   std::string plain =
       compiledModel("draft", "f16", "f16", std::string(kTarget) + "f16");
-  EXPECT_EQ(inspect(plain).find("cuBLASLt"), std::string::npos);
+  EXPECT_EQ(ingot("inspect '" + plain + "'").find("cuBLASLt"),
+            std::string::npos);
+  StandInScope scope;
+  LibraryScope library;
+  const std::string run = " -p Once --max-tokens 1 --context 64 '";
+  EXPECT_THAT(ingot("run" + run + artifact_ + "'"),
+              HasSubstr("cuBLASLt 13.1 in steps of 65 rows and more (lossy"));
+  EXPECT_EQ(ingot("run" + run + plain + "'").find("lossy"), std::string::npos);
 }
 
 // It is part of what must be free.

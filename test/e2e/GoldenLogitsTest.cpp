@@ -32,7 +32,8 @@ std::vector<std::string> namesIn(const std::string &folder,
 
 std::string testName(const ::testing::TestParamInfo<std::string> &info) {
   std::string name = info.param.substr(info.param.find('/') + 1);
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (char other : {'-', '/'})
+    std::replace(name.begin(), name.end(), other, '_');
   return name;
 }
 
@@ -62,7 +63,7 @@ TEST_P(GgufLogitsTest, agreesWithTransformers) {
 // Its exports (test/models/export_onnx.py), against the goldens of the folder that
 // they are exports of.
 TEST_P(OnnxLogitsTest, agreesWithTransformers) {
-  GoldenModel model = smallModel(GetParam().substr(0, GetParam().find('/')));
+  GoldenModel model = smallModel(GetParam().substr(0, GetParam().rfind('/')));
   model.source = model.path;
   model.path = INGOT_SOURCE_DIR "/test/models/" + GetParam() + ".onnx";
   compareWithTransformers(model);
@@ -92,7 +93,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GgufLogitsTest,
 INSTANTIATE_TEST_SUITE_P(Exports, OnnxLogitsTest,
                          ::testing::Values("target/decomposed",
                                            "target/attention", "target/gqa",
-                                           "target-int4/int4"),
+                                           "target-int4/int4",
+                                           "families/gpt2/multi-head",
+                                           "families/phi3/decomposed"),
                          testName);
 
 INSTANTIATE_TEST_SUITE_P(Models, Int8CacheLogitsTest,

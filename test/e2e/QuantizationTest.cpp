@@ -4,57 +4,24 @@
 // bootstrap interval (20 000 resamples of windows).
 #include "compiler/calibrate/MeasureText.h"
 #include "test/e2e/CompiledModel.h"
+#include "test/e2e/HalvedText.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
 using namespace ingot;
 using namespace ingot::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // One level of code makes compiling shorter, and no bit different.
 const std::string kLevel = "--levels x86-64-v3";
 
-// The two halves of the held-out text, in a folder that goes with the program.
-struct Texts {
-  fs::path folder;
-  std::string evaluation;
-  Texts() {
-    std::string pattern =
-        (fs::temp_directory_path() / "ingot-quantization-XXXXXX").string();
-    folder = ::mkdtemp(pattern.data());
-    std::ostringstream text;
-    text << std::ifstream(INGOT_SOURCE_DIR "/test/models/held-out.txt").rdbuf();
-    std::string all = text.str();
-    std::size_t half = all.find('\n', all.size() / 2) + 1;
-    std::ofstream(calibration()) << all.substr(0, half);
-    evaluation = all.substr(half);
-  }
-  ~Texts() {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-  fs::path calibration() const { return folder / "calibration.txt"; }
-  std::string flags() const {
-    return "--calibrate " + calibration().string() + " --calibration-cache " +
-           (folder / "cache").string();
-  }
-};
-
-const Texts &texts() {
-  static const Texts both;
-  return both;
-}
+const std::string kCalibrated = " --calibration-tokens 8192 ";
 
 // Of the target in an encoding against its float32 twin; measured once each.
 const TextMeasure &measureOf(const std::string &quantize) {
@@ -64,8 +31,8 @@ const TextMeasure &measureOf(const std::string &quantize) {
   static std::optional<TextMeasurer> measurer;
   if (!measurer) {
     std::string reference = compiledModel("target", "f32", "f32", kLevel);
-    auto created =
-        TextMeasurer::create(reference, texts().evaluation, 256, 60 * 256, 2);
+    auto created = TextMeasurer::create(reference, halvedText().evaluation(),
+                                        256, 60 * 256, 2);
     EXPECT_TRUE(created) << created.status().message();
     if (!created)
       return known[quantize];
@@ -73,9 +40,9 @@ const TextMeasure &measureOf(const std::string &quantize) {
   }
   bool isCalibrated = quantize.find("gptq") != std::string::npos ||
                       quantize.find("awq") != std::string::npos;
-  std::string path =
-      compiledModel("target", quantize, "f32",
-                    kLevel + (isCalibrated ? " " + texts().flags() : ""));
+  std::string path = compiledModel(
+      "target", quantize, "f32",
+      kLevel + (isCalibrated ? kCalibrated + halvedText().flags() : ""));
   auto measure = measurer->measure(path);
   EXPECT_TRUE(measure) << measure.status().message();
   if (measure) {
@@ -158,14 +125,15 @@ TEST(QuantizationTest, FoldsKeepTheModel) {
     GTEST_SKIP() << missing;
   std::string reference = compiledModel("tiny-qwen2", "f32", "f32", kLevel);
   auto measurer =
-      TextMeasurer::create(reference, texts().evaluation, 128, 1024, 2);
+      TextMeasurer::create(reference, halvedText().evaluation(), 128, 1024, 2);
   ASSERT_TRUE(measurer) << measurer.status().message();
   double kl[2];
   for (int i = 0; i < 2; ++i) {
     auto measure = measurer->measure(compiledModel(
         "tiny-qwen2", i == 0 ? "int8" : "int8-awq", "f32",
-        i == 0 ? kLevel
-               : kLevel + " --calibration-tokens 2048 " + texts().flags()));
+        i == 0
+            ? kLevel
+            : kLevel + " --calibration-tokens 2048 " + halvedText().flags()));
     ASSERT_TRUE(measure) << measure.status().message();
     kl[i] = measure->meanKl;
   }

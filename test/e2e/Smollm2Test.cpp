@@ -1,18 +1,13 @@
 // A real model: SmolLM2-135M-Instruct (GGUF, Q4_1) against transformers. The
 // environment variable INGOT_SMOLLM2 names the file, which is not part of the
 // tree; goldens/README.md says where it comes from.
-#include "compiler/calibrate/MeasureText.h"
 #include "test/e2e/CompiledModel.h"
 #include "test/e2e/Goldens.h"
 #include "test/e2e/PerplexityComparison.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
 
 using namespace ingot;
 using namespace ingot::test;
@@ -113,52 +108,4 @@ TEST_P(Smollm2OnnxTest, isAsItsFolder) {
       resultsOf(std::string(folder) + "/" + GetParam() + ".onnx", found));
   EXPECT_EQ(found.made, expected.made);
   EXPECT_EQ(found.logits, expected.logits);
-}
-
-// Methods of quantisation, and an int8 cache, against the stored weights as float32,
-// on text behind that which codes were chosen by. The weights are stored as Q4_1: all
-// this is on top of what that has cost already.
-TEST_F(Smollm2Test, methodsAgainstFloat32) {
-  std::string text = wikitext();
-  if (text.empty())
-    GTEST_SKIP() << "the test text of wikitext-2 is not there";
-  if (std::string missing = whyNotCompiled(model_.path); !missing.empty())
-    GTEST_SKIP() << missing;
-  namespace fs = std::filesystem;
-  std::string pattern =
-      (fs::temp_directory_path() / "ingot-smollm2-XXXXXX").string();
-  fs::path folder = ::mkdtemp(pattern.data());
-  std::size_t half = text.find('\n', text.size() / 2) + 1;
-  std::ofstream(folder / "calibration.txt") << text.substr(0, half);
-  std::string flags = " --calibration-tokens 8192 --calibrate " +
-                      (folder / "calibration.txt").string() +
-                      " --calibration-cache " + (folder / "cache").string();
-  auto measurer =
-      ingot::TextMeasurer::create(compiledModel(model_.path, "f32", "f32"),
-                                  text.substr(half), 512, 8192, 2);
-  ASSERT_TRUE(measurer) << measurer.status().message();
-  std::map<std::string, ingot::TextMeasure> measures;
-  for (const auto &[quantize, kv] :
-       {std::pair("f32", "f16"), std::pair("f32", "int8"),
-        std::pair("int8", "f16"), std::pair("int4-g32", "f16"),
-        std::pair("int4-g32-awq", "f16"), std::pair("int4-g32-gptq", "f16")}) {
-    bool isCalibrated =
-        std::string(quantize).find("-g32-") != std::string::npos;
-    auto measure = measurer->measure(
-        compiledModel(model_.path, quantize, kv, isCalibrated ? flags : ""));
-    ASSERT_TRUE(measure) << measure.status().message();
-    std::printf("%-14s cache %-4s perplexity %.4f, mean KL %.6f, p99 %.5f, "
-                "first choice %.2f %%, %.1f MB\n",
-                quantize, kv, measure->perplexity, measure->meanKl,
-                measure->p99Kl, 100 * measure->agreement,
-                double(measure->fileBytes) / 1e6);
-    std::fflush(stdout);
-    measures[std::string(quantize) + " " + kv] = *measure;
-  }
-  fs::remove_all(folder);
-  auto kl = [&](const char *name) { return measures.at(name).meanKl; };
-  EXPECT_LT(kl("f32 int8"), 0.01);
-  EXPECT_LT(kl("int8 f16"), 0.01);
-  EXPECT_LT(kl("int8 f16"), kl("int4-g32 f16"));
-  EXPECT_LT(kl("int4-g32-gptq f16"), kl("int4-g32 f16"));
 }

@@ -32,10 +32,10 @@ class Step(torch.nn.Module):
 def export(folder, weights):
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto",
                                                  attn_implementation="eager").eval()
-    config = model.config
-    layers = range(config.num_hidden_layers)
-    past = [torch.zeros(1, config.num_key_value_heads, 5, config.head_dim, dtype=model.dtype)
-            for _ in layers for _ in "kv"]
+    with torch.no_grad():
+        cached = model(torch.zeros(1, 5, dtype=torch.int64), use_cache=True).past_key_values
+    past = [torch.zeros_like(t) for layer in cached.layers for t in (layer.keys, layer.values)]
+    layers = range(len(cached.layers))
     ids = torch.arange(1, 4)[None]
     names = ["input_ids", "attention_mask", "position_ids"]
     pasts = [f"past_key_values.{i}.{w}" for i in layers for w in ("key", "value")]
@@ -49,18 +49,21 @@ def export(folder, weights):
             file, input_names=names + pasts, output_names=["logits"] + presents,
             dynamic_axes=axes, opset_version=17, do_constant_folding=False, dynamo=False)
     exported = onnx.load_from_string(file.getvalue())
-    stored = {}
+    # A weight of the file by its name, else by its bytes.
+    twins = {}
     for name in weights.header:
         tensor = weights.initializer(name)
-        begin = int(tensor.external_data[1].value)
-        size = int(tensor.external_data[2].value)
+        begin, size = (int(tensor.external_data[i].value) for i in (1, 2))
         with open(weights.path, "rb") as data:
             data.seek(begin)
-            stored[data.read(size)] = tensor
+            twins[name] = (data.read(size), tensor)
+    by_bytes = {data: tensor for data, tensor in twins.values()}
     for i, tensor in enumerate(exported.graph.initializer):
-        values = np.ascontiguousarray(numpy_helper.to_array(tensor))
-        twin = stored.get(values.tobytes())
-        if values.nbytes > 256 and twin is not None and list(twin.dims) == list(values.shape):
+        data = np.ascontiguousarray(numpy_helper.to_array(tensor)).tobytes()
+        short = tensor.name.removeprefix("model.")
+        names = [n for n in (short, short.partition(".")[2]) if twins.get(n, (b"",))[0] == data]
+        twin = twins[names[0]][1] if names else by_bytes.get(data) if len(data) > 256 else None
+        if twin is not None and list(twin.dims) == list(tensor.dims):
             replacement = onnx.TensorProto()
             replacement.CopyFrom(twin)
             replacement.name = tensor.name

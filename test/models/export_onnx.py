@@ -10,7 +10,11 @@ attention   opset 23: RMSNormalization, RotaryEmbedding, Attention with its past
 gqa         com.microsoft: SkipSimplifiedLayerNormalization, GroupQueryAttention
 int4        as gqa, with MatMulNBits: the codes and scales of a pack-quantized folder
             of compressed-tensors (make_target_int4.py)
+multi-head  of a GPT-2 folder: com.microsoft's MultiHeadAttention, SkipLayerNormalization
+            and FastGelu (export_gpt2.py)
 decomposed  what torch.onnx.export makes of the transformers model (needs torch)
+
+Phi-3 folders may be exported as gqa too: q, k and v stay one tensor.
 
 The graphs hold no weights: their initializers are external data in the folder's
 model.safetensors, at the offsets of its own header.
@@ -24,7 +28,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-DTYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
+DTYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT, "BF16": TensorProto.BFLOAT16}
 
 
 class Weights:
@@ -108,6 +112,18 @@ def rotary_tables(config, dtype):
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
 
+def cache(graph, layer, heads, size, element):
+    """Declares past and present of a layer; their names, keys before values."""
+    names = []
+    for name, length, values in (("past_key_values", "past", graph.inputs),
+                                 ("present", "total", graph.outputs)):
+        pair = [f"{name}.{layer}.{w}" for w in ("key", "value")]
+        values += [helper.make_tensor_value_info(n, element, ["batch", heads, length, size])
+                   for n in pair]
+        names.append(pair)
+    return names
+
+
 def build(folder, form):
     graph = Graph(folder)
     graph.form = form
@@ -116,6 +132,9 @@ def build(folder, form):
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     size = head_dim(config)
     eps = config["rms_norm_eps"]
+    window = {}
+    if config.get("sliding_window"):
+        window["local_window_size"] = config["sliding_window"]
     element = DTYPES[graph.weights.header["model.embed_tokens.weight"]["dtype"]]
     cos, sin = rotary_tables(config, helper.tensor_dtype_to_np_dtype(element))
     cos, sin = graph.constant("cos_cache", cos), graph.constant("sin_cache", sin)
@@ -160,12 +179,11 @@ def build(folder, form):
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         x, y = norm(at + "input_layernorm", x, update)
-        q, k, v = (graph.linear(y, at + f"self_attn.{p}_proj") for p in "qkv")
-        past = [f"past_key_values.{layer}.{w}" for w in ("key", "value")]
-        present = [f"present.{layer}.{w}" for w in ("key", "value")]
-        for name, length, values in ((past, "past", graph.inputs), (present, "total", graph.outputs)):
-            values += [helper.make_tensor_value_info(n, element, ["batch", kv_heads, length, size])
-                       for n in name]
+        if at + "self_attn.qkv_proj.weight" in graph.weights.header:
+            q, k, v = graph.linear(y, at + "self_attn.qkv_proj"), "", ""
+        else:
+            q, k, v = (graph.linear(y, at + f"self_attn.{p}_proj") for p in "qkv")
+        past, present = cache(graph, layer, kv_heads, size, element)
         attended = at + "attention_out"
         if form == "attention":
             q, k = (graph.node("RotaryEmbedding", [w, cos, sin, "position_ids"],
@@ -177,10 +195,18 @@ def build(folder, form):
         else:
             graph.node("GroupQueryAttention", [q, k, v, *past, seqlens, total, cos, sin],
                        at + "attention", [attended, *present], domain="com.microsoft",
-                       num_heads=heads, kv_num_heads=kv_heads, scale=size ** -0.5, do_rotary=1)
+                       num_heads=heads, kv_num_heads=kv_heads, scale=size ** -0.5, do_rotary=1,
+                       **window)
         update = graph.linear(attended, at + "self_attn.o_proj")
         x, y = norm(at + "post_attention_layernorm", x, update)
-        gate, up = (graph.linear(y, at + f"mlp.{p}_proj") for p in ("gate", "up"))
+        if at + "mlp.gate_up_proj.weight" in graph.weights.header:
+            gate, up = at + "mlp.gate_out", at + "mlp.up_out"
+            graph.node("Split", [graph.linear(y, at + "mlp.gate_up_proj"),
+                                 graph.constant("halves", np.array(
+                                     [config["intermediate_size"]] * 2, np.int64))],
+                       at + "mlp.split", [gate, up], axis=-1)
+        else:
+            gate, up = (graph.linear(y, at + f"mlp.{p}_proj") for p in ("gate", "up"))
         sigmoid = graph.node("Sigmoid", [gate], at + "mlp.sigmoid")
         act = graph.node("Mul", [gate, sigmoid], at + "mlp.silu")
         product = graph.node("Mul", [act, up], at + "mlp.gated")
@@ -201,12 +227,16 @@ def build(folder, form):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[2] not in ("attention", "gqa", "int4", "decomposed"):
+    if len(sys.argv) != 3 or sys.argv[2] not in (
+            "attention", "gqa", "int4", "multi-head", "decomposed"):
         sys.exit(__doc__)
     folder, form = pathlib.Path(sys.argv[1]), sys.argv[2]
     if form == "decomposed":
         from export_decomposed import export
         model = export(folder, Weights(folder))
+    elif form == "multi-head":
+        from export_gpt2 import build as build_gpt2
+        model = build_gpt2(Graph(folder))
     else:
         model = build(folder, form)
     (folder / f"{form}.onnx").write_bytes(model.SerializeToString(deterministic=True))

@@ -2,6 +2,8 @@
 // RUN: ingot-opt %s -ingot-import -ingot-simplify | ingot-opt -ingot-compress="encoding=int8 group=32" | ingot-opt -ingot-fuse | FileCheck %s
 // RUN: ingot-opt %s -ingot-compress="encoding=int8 group=32" -dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=TEXT
 
+// RUN: ingot-opt %s -ingot-compress="encoding=int8 group=32 kv-int8=true" -dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=KV
+
 // The phases end in one operator a launch, whether run at once or through text.
 // CHECK-LABEL: lm.program @main
 // CHECK-NEXT: lm.embed
@@ -15,7 +17,13 @@
 // CHECK-NEXT: lm.return
 
 // TEXT: quantize-weights{encoding=int8 group=32{{.*}}table=auto}
+// TEXT-NOT: quantize-kv
 // TEXT-SAME: insert-quantize
+
+// Keys and values become codes where the pipeline is told so.
+// KV: quantize-weights{{.*}},quantize-kv,
+// KV-SAME: insert-quantize
+// KV: lm.state @kv0 {dtype = i8,
 module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 1 : i64, hidden = 1 : i64, context = 1 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
 lm.source @src0 {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @embed [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0, name = "embed", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]

@@ -14,7 +14,8 @@
 // INGOT_STANDIN is a list of name=number: sm (90), memory (MiB of the device, 768),
 // driver (its version, 13000), check (1: races, bounds and uninitialised reads, at a
 // price), seed (above 0: a random order of threads), counts (1: how often each kernel
-// ran is told at the end).
+// ran is told at the end), skip (the name of a kernel that is never run, so that its
+// results are wrong: whoever compares must say so).
 #include "runtime/execute/cuda/DriverTypes.h"
 #include "test/simt/KernelTable.h"
 #include "test/simt/Simt.h"
@@ -72,6 +73,7 @@ struct StandIn {
   std::uint64_t totalBytes = 0;
   std::uint64_t usedBytes = 0;
   bool isChecked = false;
+  std::string skipped; // a kernel's entry
   simt::LaunchOptions launchOptions;
   std::map<std::uintptr_t, std::size_t> allocations;
   std::set<void *> hostAllocations;
@@ -89,6 +91,7 @@ struct StandIn {
     version = int(setting("driver", 13000));
     totalBytes = std::uint64_t(setting("memory", 768)) << 20;
     isChecked = setting("check", 0) != 0;
+    skipped = textSetting("skip");
     launchOptions = {};
     launchOptions.check = isChecked;
     sticky = kSuccess;
@@ -106,13 +109,19 @@ struct StandIn {
                      static_cast<unsigned long long>(count));
   }
 
-  static long setting(const char *name, long otherwise) {
+  static std::string textSetting(const char *name) {
     const char *all = std::getenv("INGOT_STANDIN");
     std::string text = all ? std::string(",") + all : "";
     std::string key = "," + std::string(name) + "=";
     std::size_t at = text.find(key);
-    return at == std::string::npos ? otherwise
-                                   : std::atol(text.c_str() + at + key.size());
+    if (at == std::string::npos)
+      return {};
+    at += key.size();
+    return text.substr(at, text.find(',', at) - at);
+  }
+  static long setting(const char *name, long otherwise) {
+    const std::string text = textSetting(name);
+    return text.empty() ? otherwise : std::atol(text.c_str());
   }
 
   bool isDevice(std::uint64_t address, std::size_t bytes) const {
@@ -195,6 +204,8 @@ ResultCode refuseCapture(StandIn &self) {
 ResultCode runKernel(StandIn &self, const simt::KernelEntry &entry,
                      simt::Dim3 grid, simt::Dim3 block, unsigned sharedBytes,
                      const std::vector<std::uint8_t> &params) {
+  if (entry.name == self.skipped)
+    return kSuccess;
   simt::LaunchReport report = simt::launch(
       grid, block, sharedBytes, [&] { entry.run(params.data()); },
       self.launchOptions);

@@ -18,6 +18,7 @@ Command addCompileCommand(CLI::App &app);
 Command addCheckCommand(CLI::App &app);
 Command addDebugCommand(CLI::App &app);
 Command addFitExitsCommand(CLI::App &app);
+Command addMeasureExitsCommand(CLI::App &app);
 Command addTokenizeCommand(CLI::App &app);
 Command addRenderCommand(CLI::App &app);
 

@@ -2,9 +2,11 @@
 // compiler/debug, prints; nothing is decided here.
 #include "compiler/calibrate/BuildModel.h"
 #include "compiler/debug/CompareModels.h"
+#include "compiler/debug/DumpKernels.h"
 #include "compiler/debug/PassTable.h"
 #include "compiler/debug/TraceModel.h"
 #include "compiler/driver/TextModel.h"
+#include "compiler/package/OutputPath.h"
 #include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
 #include "tools/text/InputText.h"
@@ -57,11 +59,13 @@ void addTokens(CLI::App &command, TokenFlags &flags) {
                   "Only so many tokens of a text")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1) << 20))
       ->capture_default_str()
+      ->excludes(ids)
       ->group(group);
   command
       .add_option("--tokenizer", flags.tokenizer,
                   "A model or artifact whose tokenizer encodes the text [the "
                   "one that is run]")
+      ->excludes(ids)
       ->group(group);
 }
 
@@ -124,6 +128,11 @@ int runTrace(TraceFlags &flags) {
       return usage(layers.status().message().c_str());
     request.layers = *layers;
   }
+  if (!request.outputPath.empty())
+    if (Status status =
+            package::checkTensorsPath(request.outputPath, request.path);
+        !status)
+      return finish(status);
   auto tokens = readTokens(flags.tokens, request.path);
   if (!tokens)
     return finish(tokens.status());
@@ -367,6 +376,45 @@ CLI::App *addPasses(CLI::App &debug, PassesFlags &flags) {
   return command;
 }
 
+//===----------------------------------------------------------------------===//
+// kernels
+//===----------------------------------------------------------------------===//
+
+struct KernelsFlags {
+  std::string artifact, folder;
+  std::vector<std::string> kernels;
+};
+
+int runKernels(const KernelsFlags &flags) {
+  auto files = debug::dumpKernels(flags.artifact, flags.folder, flags.kernels);
+  if (!files)
+    return finish(files.status());
+  std::string text;
+  for (const std::string &file : *files)
+    text += flags.folder + "/" + file + "\n";
+  return print(text, 0);
+}
+
+CLI::App *addKernels(CLI::App &debug, KernelsFlags &flags) {
+  CLI::App *command = debug.add_subcommand(
+      "kernels", "Write the CUDA kernels of an artifact as files");
+  command->add_option("MODEL", flags.artifact, "The artifact, model.ingot")
+      ->required();
+  command->add_option("-o,--output", flags.folder, "Folder of the files")
+      ->required();
+  command
+      ->add_option("--kernel", flags.kernels,
+                   "Only this one; may be repeated [all]")
+      ->allow_extra_args(false);
+  command->footer(
+      "Of each kernel the CUDA text without includes that was compiled (.cu), "
+      "the PTX\n(.ptx) and a cubin for each chip. Registers, spills and "
+      "occupancy are told by\n`ingot inspect`, what a step costs by `ingot "
+      "inspect --cost`.\n\n"
+      "  ingot debug kernels model.ingot -o kernels --kernel linear_f16_t8");
+  return command;
+}
+
 } // namespace
 
 Command addDebugCommand(CLI::App &app) {
@@ -379,7 +427,11 @@ Command addDebugCommand(CLI::App &app) {
   CLI::App *compare = addCompare(*debug, *compareFlags);
   auto passesFlags = std::make_shared<PassesFlags>();
   CLI::App *passes = addPasses(*debug, *passesFlags);
+  auto kernelsFlags = std::make_shared<KernelsFlags>();
+  CLI::App *kernels = addKernels(*debug, *kernelsFlags);
   return [=] {
+    if (kernels->parsed())
+      return runKernels(*kernelsFlags);
     if (passes->parsed())
       return runPasses(*passesFlags);
     if (compare->parsed())

@@ -1,5 +1,6 @@
 // `fit-exits`: maps and confidences of early exits, from a text.
 #include "compiler/calibrate/FitExits.h"
+#include "compiler/package/OutputPath.h"
 #include "runtime/support/Printable.h"
 #include "tools/ingot-compiler/Commands.h"
 #include "tools/text/InputText.h"
@@ -67,6 +68,10 @@ void print(const FittedExits &fitted, const std::string &path, bool json) {
 }
 
 int runFitExits(FitExitsFlags &flags) {
+  if (Status status = package::checkTensorsPath(flags.request.outputPath,
+                                                flags.request.modelPath);
+      !status)
+    return finish(status);
   Result<std::string> text = readSomeText(flags.textFile, "text to fit on");
   if (!text)
     return finish(text.status());

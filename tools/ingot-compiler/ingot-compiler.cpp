@@ -55,6 +55,7 @@ int main(int argc, char **argv) {
       {"check", ingot::addCheckCommand(app)},
       {"debug", ingot::addDebugCommand(app)},
       {"fit-exits", ingot::addFitExitsCommand(app)},
+      {"measure-exits", ingot::addMeasureExitsCommand(app)},
       {"tokenize", ingot::addTokenizeCommand(app)},
       {"render", ingot::addRenderCommand(app)}};
   auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };

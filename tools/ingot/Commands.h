@@ -79,8 +79,16 @@ struct InspectFlags {
   bool json = false;
   bool verify = false;
   bool ledger = false; // that alone
+  // The predicted cost on a chip, alone: steps of so many sequences, each of
+  // `context` tokens, and a prompt.
+  std::string cost; // "sm_90a"
+  std::vector<std::int32_t> rows = {1, 16, 64};
+  std::int32_t context = 0; // 0: 1024, or the model's where that is less
+  std::int32_t prompt = 0;  // 0: 512, or the context where that is less
 };
 Status inspect(const InspectFlags &flags);
+// `inspect --cost`.
+Status inspectCost(const Artifact &artifact, const InspectFlags &flags);
 
 struct BenchFlags {
   ModelFlags model;

@@ -5,6 +5,7 @@
 #include "tools/ingot/Report.h"
 
 #include "runtime/engine/Encoder.h"
+#include "runtime/execute/cuda/cost/Chips.h"
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
@@ -113,7 +114,8 @@ Json cudaLevelJson(const fbs::Level &level) {
           {"driver_version", level.driver_version()}};
 }
 
-// How a CUDA kernel is launched, and what ptxas said of it for each chip. Text has
+// How a CUDA kernel is launched, and what ptxas said of it for each chip; the share of
+// warps that run at once is null for chips without a table. Text has
 // not been compiled yet.
 Json cudaKernelJson(const fbs::Kernel &kernel, const fbs::Target &target) {
   auto chips = Json::object();
@@ -126,7 +128,18 @@ Json cudaKernelJson(const fbs::Kernel &kernel, const fbs::Target &target) {
         {"registers", symbol->registers()},
         {"spill_bytes", symbol->spill_bytes()},
         {"static_shared_bytes", symbol->static_shared_bytes()},
-        {"code_bytes", symbol->size()}};
+        {"code_bytes", symbol->size()},
+        {"occupancy", nullptr}};
+    auto chip = cuda::chipOfLevel(level.name()->string_view());
+    if (chip)
+      chips[level.name()->str()]["occupancy"] =
+          cuda::occupancyOf(
+              *chip,
+              {std::int32_t(kernel.block_threads()),
+               std::int32_t(std::min(symbol->registers(), 1u << 16)),
+               std::int32_t(std::min(symbol->static_shared_bytes(), 1u << 20) +
+                            kernel.shared_bytes())})
+              .share;
   }
   return {{"name", kernel.name()->str()},
           {"op", kernel.op()->str()},
@@ -391,7 +404,8 @@ void printLedger(Json ledger) {
     std::printf("ledger    %s\n", printable(jsonText(ledger, -1)).c_str());
 }
 
-// The chips, then for each kernel its registers on each, and what it spills.
+// The chips, then for each kernel its registers on each, the share of warps that run
+// at once, and what it spills.
 void printCuda(const Json &target) {
   if (target.contains("library")) {
     const Json &library = target["library"];
@@ -415,6 +429,9 @@ void printCuda(const Json &target) {
     for (const auto &[name, chip] : kernel["chips"].items()) {
       chips += (chips.empty() ? "" : ", ") + printable(name) + " " +
                std::to_string(chip["registers"].get<unsigned>());
+      if (chip["occupancy"].is_number())
+        chips += format(" (%.0f %% of its warps)",
+                        100 * chip["occupancy"].get<double>());
       if (unsigned spill = chip["spill_bytes"].get<unsigned>())
         chips += " (spills " + std::to_string(spill) + " bytes)";
     }
@@ -512,6 +529,8 @@ void printText(const Artifact &artifact, const Json &report) {
 Status inspect(const InspectFlags &flags) {
   INGOT_ASSIGN_OR_RETURN(Artifact artifact,
                          Artifact::open(flags.path, {flags.verify}));
+  if (!flags.cost.empty())
+    return inspectCost(artifact, flags);
   Json report = artifactJson(artifact, flags.verify);
   if (flags.ledger && !report.contains("ledger"))
     return Status::notFound(flags.path + ": has no ledger");

@@ -5,6 +5,8 @@
 #include "tools/ingot/Report.h"
 #include "tools/text/InputText.h"
 
+#include "runtime/plan/LibraryUse.h"
+#include "runtime/plan/VerifyPlan.h"
 #include "runtime/support/Printable.h"
 
 #include <algorithm>
@@ -141,6 +143,10 @@ Status run(const RunFlags &flags) {
     std::fprintf(stderr, "ingot: note: %s, for the CUDA device: %s\n",
                  printable(engine->placement()).c_str(),
                  printable(engine->whyNotDevice()).c_str());
+  if (engine->cudaExecutor() &&
+      libraryUseOf(*engine->artifact().target(kCudaTarget)).isUsed())
+    std::fprintf(stderr, "ingot: note: %s\n",
+                 printable(engine->placement()).c_str());
   double bandwidth = 0;
   if (flags.profile) {
     INGOT_ASSIGN_OR_RETURN(bandwidth, engine->measureBandwidth());
@@ -178,13 +184,16 @@ Status run(const RunFlags &flags) {
     status = chatLoop(*engine, request, options, onResult);
   } else {
     request.prompt = input.prompt;
-    if (engine->tokenizer()) {
-      INGOT_ASSIGN_OR_RETURN(auto ids, engine->promptIds(request));
-      if (engine->tokenizer()->repeatsPrefix(ids))
-        std::fprintf(stderr,
-                     "ingot: note: the prompt begins with the token that the "
-                     "model puts before every prompt, so it is there twice\n");
-    }
+    if (!engine->tokenizer())
+      return Status::unsupported(
+          flags.model.path +
+          ": has no tokenizer, so it takes no text; "
+          "/v1/completions of `ingot serve` takes token ids");
+    INGOT_ASSIGN_OR_RETURN(auto ids, engine->promptIds(request));
+    if (engine->tokenizer()->repeatsPrefix(ids))
+      std::fprintf(stderr,
+                   "ingot: note: the prompt begins with the token that the "
+                   "model puts before every prompt, so it is there twice\n");
     auto result = engine->generate(std::move(request));
     if (!result)
       return result.status();

@@ -93,8 +93,12 @@ Status serve(const ServeFlags &flags) {
   INGOT_RETURN_IF_ERROR(flags.speculation.apply(wanted));
   std::vector<std::unique_ptr<serve::ServedModel>> models;
   std::vector<std::unique_ptr<serve::ServedEncoder>> encoders;
+  if (flags.host.empty())
+    return Status::invalid("--host is empty, expected a name or an address");
   for (const std::string &each : flags.models) {
     NamedPath named = splitName(each);
+    if (named.path != each && named.name.empty())
+      return Status::invalid("\"" + each + "\": expected a name before the =");
     INGOT_ASSIGN_OR_RETURN(bool encodes, isEncoder(named.path));
     if (encodes) {
       std::string memory;
@@ -110,7 +114,16 @@ Status serve(const ServeFlags &flags) {
     }
     INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                            Engine::open(named.path, wanted));
-    std::string memory = engine->contract().describe();
+    const MemoryContract &contract = engine->contract();
+    if (const std::uint64_t needed = contract.stateBytes();
+        flags.kvMebibytes && needed + (1 << 20) <= wanted.kvBytes)
+      say(flags.logJson,
+          "note: --kv-memory of " + std::to_string(flags.kvMebibytes) +
+              " MiB: the cache takes " + std::to_string(needed >> 20) +
+              " MiB, all that " + std::to_string(contract.sequences) +
+              " sequences of " + std::to_string(contract.context) +
+              " tokens need (--sequences, --context)");
+    std::string memory = contract.describe();
     std::string place = engine->placement();
     if (!engine->whyNotDevice().empty())
       place += " (no CUDA device: " + engine->whyNotDevice() + ")";
@@ -133,6 +146,7 @@ Status serve(const ServeFlags &flags) {
     for (auto [isGiven, flag] :
          {std::pair(wanted.speculation != Speculation::None,
                     "--speculate and --draft"),
+          std::pair(!flags.device.empty() && flags.device != "cpu", "--device"),
           std::pair(flags.kvMebibytes != 0, "--kv-memory"),
           std::pair(flags.chunkTokens != 0, "--chunk-tokens"),
           std::pair(flags.stallFactor != ServeFlags().stallFactor,

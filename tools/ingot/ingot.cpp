@@ -63,7 +63,6 @@ constexpr const char *kDeviceHelp =
 
 void addModel(CLI::App *app, ModelFlags &flags) {
   app->add_option("model", flags.path, "The artifact, model.ingot")->required();
-  app->add_option("--device", flags.device, kDeviceHelp);
   app->add_option("--threads", flags.threads,
                   "Worker threads [from affinity and control group]")
       ->check(CLI::Range(1, 1024));
@@ -71,6 +70,11 @@ void addModel(CLI::App *app, ModelFlags &flags) {
                   "Level of native code [the best that this machine runs]");
   app->add_flag("--verify", flags.verify,
                 "Compare the weights' checksum before anything else");
+}
+
+// Of models that generate: encoders run on the cpu.
+void addDevice(CLI::App *app, ModelFlags &flags) {
+  app->add_option("--device", flags.device, kDeviceHelp);
 }
 
 void addContext(CLI::App *app, ModelFlags &flags) {
@@ -179,7 +183,8 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
       ->check(wholeFrom<std::int32_t>(1));
   serve
       ->add_option("--kv-memory", flags.kvMebibytes,
-                   "Cache of each model, MiB [what the batch needs, at most "
+                   "Most for the cache of each model, MiB [what the batch "
+                   "needs, at most "
                    "its share of half the free memory]")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1) << 30));
   serve
@@ -227,6 +232,44 @@ CLI::App &addServe(CLI::App &app, ServeFlags &flags) {
   return *serve;
 }
 
+void addCost(CLI::App *inspect, InspectFlags &flags) {
+  const char *group = "Predicted cost (nothing runs, no GPU is needed)";
+  CLI::Option *cost =
+      inspect
+          ->add_option("--cost", flags.cost,
+                       "What a step costs on a chip that the artifact has "
+                       "cubins for, as sm_90a (an H200): bytes, sectors, bank "
+                       "conflicts, occupancy, and the least time")
+          ->type_name("SM")
+          ->group(group);
+  inspect
+      ->add_option("--rows", flags.rows,
+                   "Decoding steps of so many sequences, as 1,16,64")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->needs(cost)
+      ->capture_default_str()
+      ->group(group);
+  inspect
+      ->add_option("--context", flags.context,
+                   "Tokens of each of these sequences [1024, or the model's]")
+      ->check(wholeFrom<std::int32_t>(1))
+      ->needs(cost)
+      ->group(group);
+  inspect
+      ->add_option("--prompt", flags.prompt,
+                   "Tokens of the prompt that is read in one step [512, or the "
+                   "context]")
+      ->check(CLI::Range(1, 65536))
+      ->needs(cost)
+      ->group(group);
+  inspect->footer(
+      "The cost of a launch is the larger of its bytes over the memory's speed "
+      "and\nits multiplications over the tensor cores' rate: no device is "
+      "faster. docs/cuda.md\nhas the rates and how the counts are proved.\n\n"
+      "  ingot inspect model.ingot --cost sm_90a --rows 1,8 --context 4096");
+}
+
 // Does the argument name an artifact, by its first bytes? Anything else that
 // tokenize and render are given is the compiler's to read.
 bool isArtifact(const char *path) {
@@ -243,9 +286,10 @@ bool isForCompiler(int argc, char **argv) {
   if (argc < 2)
     return false;
   std::string command = argv[1];
-  if (command == "compile" || command == "check" || command == "debug" ||
-      command == "fit-exits")
-    return true;
+  for (const char *other :
+       {"compile", "check", "debug", "fit-exits", "measure-exits"})
+    if (command == other)
+      return true;
   if (command != "tokenize" && command != "render")
     return false;
   // The model is the first argument that is neither a flag nor a flag's value.
@@ -297,6 +341,7 @@ int main(int argc, char **argv) {
   RunFlags runFlags;
   CLI::App *run = app.add_subcommand("run", "Generate text");
   addModel(run, runFlags.model);
+  addDevice(run, runFlags.model);
   addContext(run, runFlags.model);
   run->add_option("-p,--prompt", runFlags.prompt,
                   "The text to go on from; with --chat, one message. Without "
@@ -335,12 +380,14 @@ int main(int argc, char **argv) {
                     "Compare the weights' checksum too");
   inspect->add_flag("--ledger", inspectFlags.ledger,
                     "The accuracy ledger alone");
+  addCost(inspect, inspectFlags);
   inspect->callback([&] { status = cli::inspect(inspectFlags); });
 
   BenchFlags benchFlags;
   CLI::App *bench =
       app.add_subcommand("bench", "Measure speed against this machine's limit");
   addModel(bench, benchFlags.model);
+  addDevice(bench, benchFlags.model);
   bench->add_option("--prompt", benchFlags.prompts, "Prompt lengths")
       ->delimiter(',')
       ->check(wholeFrom(1))
@@ -362,6 +409,7 @@ int main(int argc, char **argv) {
   CLI::App *eval = app.add_subcommand(
       "eval", "Measure perplexity, and the distance from another artifact");
   addModel(eval, evalFlags.model);
+  addDevice(eval, evalFlags.model);
   eval->add_option("--text", evalFlags.textFile, "The text, UTF-8")->required();
   eval->add_option("--against", evalFlags.against,
                    "The artifact to compare with, of the same vocabulary: KL "
@@ -404,6 +452,9 @@ int main(int argc, char **argv) {
   app.add_subcommand("debug", "What happened inside a run, and where two runs "
                               "part: trace, compare, passes");
 
+  app.add_subcommand("measure-exits",
+                     "Measure what early exits save and cost, by threshold");
+
   TokenizeFlags tokenizeFlags;
   addTokenizeFlags(app, tokenizeFlags)->callback([&] {
     status = tokenize(tokenizeFlags);
@@ -419,7 +470,16 @@ int main(int argc, char **argv) {
     std::fprintf(stderr,
                  "ingot: no command is named \"%s\"\n"
                  "Run with --help for more information.\n",
-                 argv[1]);
+                 printable(argv[1]).c_str());
+    return kUsage;
+  }
+  // The parser would only say that a command is missing.
+  if (argc > 1 && argv[1][0] == '-' && argv[1] != std::string("-h") &&
+      argv[1] != std::string("--help") && argv[1] != std::string("--version")) {
+    std::fprintf(stderr,
+                 "ingot: expected a command, found \"%s\"\n"
+                 "Run with --help for more information.\n",
+                 printable(argv[1]).c_str());
     return kUsage;
   }
   try {

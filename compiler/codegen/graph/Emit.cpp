@@ -23,6 +23,16 @@ Type computeType(Type type) {
   return storageType(type);
 }
 
+Type sumType(Type type) {
+  return type.isF16() || type.isBF16()
+             ? Type(Float32Type::get(type.getContext()))
+             : type;
+}
+
+Type wideType(Type type) {
+  return type.isF64() ? type : Type(Float32Type::get(type.getContext()));
+}
+
 Scalar Emit::number(double value, Type type) {
   Type compute = computeType(type);
   if (isa<FloatType>(compute))

@@ -27,6 +27,10 @@ inline bool isUnsigned(mlir::Type type) {
 mlir::Type storageType(mlir::Type type);
 // What it is computed as.
 mlir::Type computeType(mlir::Type type);
+// What it is summed up in, unrounded between steps: float32 for 16 bits.
+mlir::Type sumType(mlir::Type type);
+// What statistics of floats are computed in: float32 or float64.
+mlir::Type wideType(mlir::Type type);
 
 enum class Compare { Equal, Less, LessOrEqual };
 

@@ -14,10 +14,6 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-Type wideType(Type type) {
-  return type.isF64() ? type : Type(Float32Type::get(type.getContext()));
-}
-
 // Heads of a tensor [batch, heads, positions, size], or of one where the heads
 // lie side by side: [batch, positions, heads * size].
 struct Heads {
@@ -170,6 +166,12 @@ LogicalResult attention(Lowering &l) {
   const std::int64_t past = hasPast ? l.in(4).dim(2) : 0;
   const std::int64_t total = past + k.positions;
   Type type = wideType(q.tensor.element());
+  // Floats of 16 bits are computed in float32; no less than is asked for.
+  const std::int64_t precision = l.node.integer("softmax_precision", 1);
+  if (precision == 11)
+    type = l.b.getF64Type();
+  else if (precision != 1 && precision != 10 && precision != 16)
+    return l.refuse("softmax_precision " + llvm::Twine(precision));
 
   auto present = [&](unsigned result, unsigned from, Heads now) {
     Tensor whole = l.wants(result)

@@ -9,14 +9,9 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-std::int64_t axisOf(Lowering &l, std::int64_t otherwise, std::int64_t rank) {
-  std::int64_t axis = l.node.integer("axis", otherwise);
-  return axis < 0 ? axis + rank : axis;
-}
-
 LogicalResult gather(Lowering &l) {
   Tensor data = l.in(0), indices = l.in(1), y = l.out(0);
-  const std::int64_t axis = axisOf(l, 0, data.rank());
+  const std::int64_t axis = l.axis(data.rank(), 0);
   if (y.type.getNumElements() > 0 && data.dim(axis) == 0)
     return l.refuse("nothing to gather from");
   l.fill(y, [&](Indices at) {
@@ -31,7 +26,7 @@ LogicalResult gather(Lowering &l) {
 
 LogicalResult gatherElements(Lowering &l) {
   Tensor data = l.in(0), indices = l.in(1), y = l.out(0);
-  const std::int64_t axis = axisOf(l, 0, data.rank());
+  const std::int64_t axis = l.axis(data.rank(), 0);
   if (y.type.getNumElements() > 0 && data.dim(axis) == 0)
     return l.refuse("nothing to gather from");
   l.fill(y, [&](Indices at) {
@@ -88,7 +83,7 @@ void copy(Lowering &l, Tensor from, Tensor to) {
 
 LogicalResult scatterElements(Lowering &l) {
   Tensor data = l.in(0), indices = l.in(1), updates = l.in(2), y = l.out(0);
-  const std::int64_t axis = axisOf(l, 0, data.rank());
+  const std::int64_t axis = l.axis(data.rank(), 0);
   StringRef how = l.node.text("reduction");
   if (!knowsReduction(how) || isBool(data.element()))
     return l.refuse("reduction \"" + how + "\"");
@@ -107,8 +102,6 @@ LogicalResult scatterNd(Lowering &l) {
   if (!knowsReduction(how) || (isBool(data.element()) && how != "none"))
     return l.refuse("reduction \"" + how + "\"");
   const std::int64_t tuple = indices.dims().back(), head = indices.rank() - 1;
-  if (updates.rank() != head + data.rank() - tuple)
-    return l.refuse("updates have another rank than indices and data give");
   copy(l, data, y);
   l.forEach(updates.dims(), [&](Indices at) {
     Index place(at.take_front(head)), to;
@@ -125,7 +118,7 @@ LogicalResult scatterNd(Lowering &l) {
 
 LogicalResult oneHot(Lowering &l) {
   Tensor indices = l.in(0), values = l.in(2), y = l.out(0);
-  const std::int64_t axis = axisOf(l, -1, y.rank());
+  const std::int64_t axis = l.axis(y.rank(), -1);
   const std::int64_t depth = y.dim(axis);
   l.fill(y, [&](Indices at) {
     Index from(at);
@@ -145,8 +138,6 @@ LogicalResult reverseSequence(Lowering &l) {
   Tensor x = l.in(0), lengths = l.in(1), y = l.out(0);
   const std::int64_t time = l.node.integer("time_axis", 0),
                      batch = l.node.integer("batch_axis", 1);
-  if (time + batch != 1)
-    return l.refuse("time_axis and batch_axis are 0 and 1");
   l.fill(y, [&](Indices at) {
     Scalar place = l.fromIndex(at[time]);
     Scalar length = l.cast(l.load(lengths, Index{at[batch]}), l.b.getI64Type());
@@ -164,7 +155,7 @@ LogicalResult reverseSequence(Lowering &l) {
 // again at the beginning.
 LogicalResult tensorScatter(Lowering &l) {
   Tensor cache = l.in(0), update = l.in(1), y = l.out(0);
-  const std::int64_t axis = axisOf(l, -2, cache.rank());
+  const std::int64_t axis = l.axis(cache.rank(), -2);
   StringRef mode = l.node.text("mode");
   if (axis == 0 || (mode != "linear" && mode != "circular"))
     return l.refuse("axis 0, or mode \"" + mode + "\"");

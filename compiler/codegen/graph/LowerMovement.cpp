@@ -11,11 +11,6 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-std::int64_t axisOf(Lowering &l, std::int64_t otherwise, std::int64_t rank) {
-  std::int64_t axis = l.node.integer("axis", otherwise);
-  return axis < 0 ? axis + rank : axis;
-}
-
 LogicalResult transpose(Lowering &l) {
   Tensor x = l.in(0);
   const std::int64_t rank = x.rank();
@@ -34,7 +29,7 @@ LogicalResult transpose(Lowering &l) {
 
 LogicalResult concat(Lowering &l) {
   Tensor y = l.out(0);
-  const std::int64_t axis = axisOf(l, 0, y.rank());
+  const std::int64_t axis = l.axis(y.rank(), 0);
   std::int64_t begin = 0;
   for (unsigned i = 0; i < l.op->getNumOperands(); ++i) {
     Tensor x = l.in(i);
@@ -50,7 +45,7 @@ LogicalResult concat(Lowering &l) {
 
 LogicalResult split(Lowering &l) {
   Tensor x = l.in(0);
-  const std::int64_t axis = axisOf(l, 0, x.rank());
+  const std::int64_t axis = l.axis(x.rank(), 0);
   std::int64_t begin = 0;
   for (unsigned i = 0; i < l.op->getNumResults(); ++i) {
     auto type = cast<RankedTensorType>(l.op->getResult(i).getType());
@@ -124,11 +119,13 @@ LogicalResult pad(Lowering &l) {
     axes = onnx::knownInts(l.op->getOperand(3));
   if (!pads || (l.has(3) && !axes))
     return l.refuse("pads and axes must be known");
-  Dims before(rank, 0);
+  Dims before(rank, 0), after(rank, 0);
   const std::size_t count = pads->size() / 2;
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t axis = axes ? (*axes)[i] : std::int64_t(i);
-    before[axis < 0 ? axis + rank : axis] = (*pads)[i];
+    axis = axis < 0 ? axis + rank : axis;
+    before[axis] = (*pads)[i];
+    after[axis] = (*pads)[count + i];
   }
   StringRef mode = l.node.text("mode");
   if (mode == "constant") {
@@ -145,14 +142,19 @@ LogicalResult pad(Lowering &l) {
     });
     return success();
   }
-  if (mode != "reflect" && mode != "edge" && mode != "wrap")
-    return l.refuse("mode \"" + mode + "\"");
-  if (x.type.getNumElements() == 0)
-    return l.refuse("nothing to mirror");
+  // Negative pads take elements away, and what is left is repeated.
+  Dims first(rank), kept(rank);
+  for (std::int64_t i = 0; i < rank; ++i) {
+    first[i] = std::max<std::int64_t>(-before[i], 0);
+    kept[i] = x.dim(i) - first[i] - std::max<std::int64_t>(-after[i], 0);
+    before[i] = std::max<std::int64_t>(before[i], 0);
+    if (kept[i] < 1 && y.type.getNumElements() > 0)
+      return l.refuse("nothing to repeat");
+  }
   l.fill(y, [&](Indices at) {
     Index from;
     for (auto [i, place] : llvm::enumerate(at)) {
-      const std::int64_t size = x.dim(i);
+      const std::int64_t size = kept[i];
       Value p = l.addIndex(place, -before[i]);
       if (mode == "edge") {
         p = l.b.create<arith::MaxSIOp>(l.loc, p, l.index(0));
@@ -161,8 +163,7 @@ LogicalResult pad(Lowering &l) {
         // One period up, so that the remainder is of a positive number.
         const std::int64_t period =
             mode == "wrap" ? size : std::max<std::int64_t>(2 * size - 2, 1);
-        const std::int64_t up =
-            (std::max<std::int64_t>(before[i], 0) / period + 1) * period;
+        const std::int64_t up = (before[i] / period + 1) * period;
         p = l.remIndex(l.addIndex(p, up), period);
         if (mode == "reflect") {
           Value mirrored = l.b.create<arith::SubIOp>(l.loc, l.index(period), p);
@@ -170,7 +171,7 @@ LogicalResult pad(Lowering &l) {
                                           mirrored);
         }
       }
-      from.push_back(p);
+      from.push_back(l.addIndex(p, first[i]));
     }
     return l.load(x, from);
   });

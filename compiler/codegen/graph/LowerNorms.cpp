@@ -10,17 +10,8 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-Type wideType(Type type) {
-  return type.isF64() ? type : Type(Float32Type::get(type.getContext()));
-}
-
 double real(Lowering &l, StringRef name) {
   return l.op->getAttrOfType<FloatAttr>(name).getValueAsDouble();
-}
-
-std::int64_t axisOf(Lowering &l, std::int64_t rank) {
-  std::int64_t axis = l.node.integer("axis", -1);
-  return axis < 0 ? axis + rank : axis;
 }
 
 Index with(Indices at, std::int64_t axis, Value value) {
@@ -35,7 +26,7 @@ LogicalResult softmax(Lowering &l) {
   Tensor x = l.in(0), y = l.out(0);
   if (x.rank() == 0)
     return l.refuse("a scalar");
-  const std::int64_t axis = axisOf(l, x.rank()), size = x.dim(axis);
+  const std::int64_t axis = l.axis(x.rank(), -1), size = x.dim(axis);
   Type type = wideType(x.element()), i64 = l.b.getI64Type();
   Dims outer(x.dims());
   outer[axis] = 1;
@@ -126,15 +117,9 @@ Statistics statistics(Lowering &l, std::int64_t size, Type type, bool centre,
 LogicalResult layerNorm(Lowering &l) {
   const bool centre = l.op->getName().stripDialect() == "LayerNormalization";
   Tensor x = l.in(0), scale = l.in(1), y = l.out(0);
-  const std::int64_t axis = axisOf(l, x.rank());
+  const std::int64_t axis = l.axis(x.rank(), -1);
   Rows rows = rowsFrom(x, axis);
   Type type = wideType(x.element());
-  if (l.node.integer("stash_type", 1) != 1 &&
-      l.node.integer("stash_type", 1) != 16 &&
-      l.node.integer("stash_type", 1) != 11 &&
-      l.node.integer("stash_type", 1) != 10)
-    return l.refuse("stash_type " +
-                    llvm::Twine(l.node.integer("stash_type", 1)));
   const bool hasBias = centre && l.has(2);
   Tensor bias = hasBias ? l.in(2) : Tensor();
   Tensor from = l.reshaped(x, {rows.count, rows.size}),
@@ -178,8 +163,6 @@ LogicalResult skipNorm(Lowering &l) {
   Tensor x = l.in(0), skip = l.in(1), gamma = l.in(2), y = l.out(0);
   const unsigned biasAt = centre ? 4 : 3;
   const std::int64_t size = x.dims().back();
-  if (gamma.rank() != 1 || gamma.dim(0) != size)
-    return l.refuse("gamma is not one number for each column");
   Rows rows = rowsFrom(x, x.rank() - 1);
   Type type = wideType(x.element());
   Tensor sum = l.wants(3) ? l.out(3) : l.temporary(x.dims(), x.element());
@@ -275,7 +258,7 @@ LogicalResult groupNorm(Lowering &l) {
 
 LogicalResult lpNorm(Lowering &l) {
   Tensor x = l.in(0), y = l.out(0);
-  const std::int64_t axis = axisOf(l, x.rank()), p = l.node.integer("p", 2);
+  const std::int64_t axis = l.axis(x.rank(), -1), p = l.node.integer("p", 2);
   if (p != 1 && p != 2)
     return l.refuse("p " + llvm::Twine(p));
   Type type = wideType(x.element());
@@ -316,14 +299,18 @@ LogicalResult meanVariance(Lowering &l) {
       return l.cast(l.load(x, own), type);
     };
     Scalar n = l.number(count, type);
-    Scalars sums = l.loop(extents, {l.zero(type), l.zero(type)},
-                          [&](Indices i, ArrayRef<Scalar> s) -> Scalars {
-                            Scalar v = value(i);
-                            return {l.add(s[0], v), l.add(s[1], l.mul(v, v))};
-                          });
-    Scalar mean = l.div(sums[0], n);
-    Scalar deviation =
-        l.unary("sqrt", l.sub(l.div(sums[1], n), l.mul(mean, mean)));
+    Scalar sum = l.reduce(extents, l.zero(type), [&](Indices i, Scalar total) {
+      return l.add(total, value(i));
+    });
+    Scalar mean = l.div(sum, n);
+    // Of the differences: the mean of the squares less the square of the mean
+    // cancels, below zero even.
+    Scalar squares =
+        l.reduce(extents, l.zero(type), [&](Indices i, Scalar total) {
+          Scalar v = l.sub(value(i), mean);
+          return l.add(total, l.mul(v, v));
+        });
+    Scalar deviation = l.unary("sqrt", l.div(squares, n));
     Scalar result = l.div(l.sub(l.cast(l.load(x, at), type), mean),
                           l.add(deviation, l.number(1e-9, type)));
     return l.cast(result, y.element());

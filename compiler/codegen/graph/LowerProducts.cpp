@@ -13,12 +13,6 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-Type sumType(Type type) {
-  return type.isF16() || type.isBF16()
-             ? Type(Float32Type::get(type.getContext()))
-             : type;
-}
-
 // sum[m, n] += a(m, k) * b(k, n), loops in the order batch, m, k, n: the
 // innermost walks rows.
 void accumulate(Lowering &l, Tensor sum, std::int64_t inner,

@@ -33,6 +33,8 @@ FailureOr<Parameters> parameters(Lowering &l) {
   p.axis = l.node.integer("axis", 1);
   p.axis = p.axis < 0 ? p.axis + x.rank() : p.axis;
   p.block = l.node.integer("block_size");
+  if (l.has(2) && l.in(2).type.getNumElements() != scale.type.getNumElements())
+    return l.refuse("scales and zero points have different shapes");
   if (scale.type.getNumElements() == 1 && p.block == 0)
     return p;
   if (p.axis < 0 || p.axis >= x.rank())
@@ -72,7 +74,7 @@ Scalar saturated(Lowering &l, Scalar x, Type code) {
 
 LogicalResult quantize(Lowering &l) {
   Tensor x = l.in(0), scale = l.in(1), y = l.out(0);
-  if (!isCode(y.element()))
+  if (!isCode(y.element()) || y.element().isInteger(32))
     return l.refuse("codes of this type are not supported");
   if (l.node.integer("precision") > 1)
     return l.refuse("a precision is not supported");

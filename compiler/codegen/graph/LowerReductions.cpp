@@ -10,13 +10,6 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-// A value whose sums are not rounded between steps.
-Type sumType(Type type) {
-  return type.isF16() || type.isBF16()
-             ? Type(Float32Type::get(type.getContext()))
-             : type;
-}
-
 Scalar element(Lowering &l, StringRef name, Scalar x) {
   if (name == "ReduceL1")
     return l.abs(x);
@@ -124,8 +117,7 @@ LogicalResult reduce(Lowering &l) {
 
 LogicalResult argument(Lowering &l) {
   Tensor x = l.in(0), y = l.out(0);
-  std::int64_t axis = l.node.integer("axis");
-  axis = axis < 0 ? axis + x.rank() : axis;
+  const std::int64_t axis = l.axis(x.rank(), 0);
   const bool keep = l.node.integer("keepdims", 1) != 0,
              last = l.node.integer("select_last_index") != 0,
              greatest = l.op->getName().stripDialect() == "ArgMax";
@@ -191,14 +183,23 @@ LogicalResult cumulate(Lowering &l) {
 }
 
 // The rank of each element among those of its line is counted; an element whose
-// rank is below K is stored there. Equal elements rank by index.
+// rank is below K is stored there. Equal elements rank by index; a NaN is greater
+// than every number, as numpy sorts it, so that each rank is taken once.
 LogicalResult topK(Lowering &l) {
   Tensor x = l.in(0), values = l.out(0), indices = l.out(1);
-  std::int64_t axis = l.node.integer("axis", -1);
-  axis = axis < 0 ? axis + x.rank() : axis;
+  const std::int64_t axis = l.axis(x.rank(), -1);
   const bool largest = l.node.integer("largest", 1) != 0;
   const std::int64_t k = values.dim(axis);
   Type i64 = l.b.getI64Type();
+  auto isLess = [&](Scalar a, Scalar b) {
+    Value less = l.compare(Compare::Less, a, b);
+    if (!isFloat(x.element()))
+      return less;
+    Value no = l.b.create<arith::CmpFOp>(l.loc, arith::CmpFPredicate::ORD,
+                                         a.value, a.value);
+    return l.b.create<arith::OrIOp>(l.loc, less, l.bitAnd(no, l.isNan(b)))
+        .getResult();
+  };
   l.forEach(x.dims(), [&](Indices at) {
     Scalar own = l.load(x, at), place = l.fromIndex(at[axis]);
     Scalar rank = l.reduce(
@@ -206,11 +207,13 @@ LogicalResult topK(Lowering &l) {
           Index other(at);
           other[axis] = inner[0];
           Scalar value = l.load(x, other);
-          Value before = largest ? l.compare(Compare::Less, own, value)
-                                 : l.compare(Compare::Less, value, own);
-          Value earlier =
-              l.bitAnd(l.compare(Compare::Equal, own, value),
-                       l.compare(Compare::Less, l.fromIndex(inner[0]), place));
+          Value before = largest ? isLess(own, value) : isLess(value, own);
+          Value same = l.compare(Compare::Equal, own, value);
+          if (isFloat(x.element()))
+            same = l.b.create<arith::OrIOp>(
+                l.loc, same, l.bitAnd(l.isNan(own), l.isNan(value)));
+          Value earlier = l.bitAnd(
+              same, l.compare(Compare::Less, l.fromIndex(inner[0]), place));
           Value counts = l.b.create<arith::OrIOp>(l.loc, before, earlier);
           return l.add(total, l.cast(l.flag(counts), i64));
         });

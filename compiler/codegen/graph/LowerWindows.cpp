@@ -11,12 +11,6 @@ using namespace mlir;
 namespace ingot::graph {
 namespace {
 
-Type sumType(Type type) {
-  return type.isF16() || type.isBF16()
-             ? Type(Float32Type::get(type.getContext()))
-             : type;
-}
-
 // The input positions under window element `k` of output `at`, and whether all
 // are inside.
 std::pair<Index, Value> under(Lowering &l, const onnx::WindowPlan &plan,

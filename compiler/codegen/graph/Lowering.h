@@ -60,6 +60,11 @@ public:
   bool wants(unsigned i) const {
     return i < op->getNumResults() && !onnx::isAbsent(op->getResult(i));
   }
+  // The attribute `axis` within [0, rank), or `otherwise` where it is not there.
+  std::int64_t axis(std::int64_t rank, std::int64_t otherwise) const {
+    const std::int64_t axis = node.integer("axis", otherwise);
+    return axis < 0 ? axis + rank : axis;
+  }
   // The buffer of result i, made on first use.
   Tensor out(unsigned i);
   // Lives until the operator's rule ends.

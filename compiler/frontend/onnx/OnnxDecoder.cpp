@@ -1,6 +1,7 @@
 // 1. Read and import. 2. Probe with one set of sizes, raise, read the layers.
 // 3. Again with other sizes: what is read must not depend on them. 4. The files
-// beside the model: tokenizer, ids, context length.
+// beside the model: tokenizer, ids, context length. 5. Again at the end of that
+// context, where masks or tables are computed from positions.
 #include "compiler/frontend/onnx/OnnxDecoder.h"
 
 #include "compiler/frontend/StrictJson.h"
@@ -24,6 +25,24 @@ constexpr std::uint64_t maxConfigBytes = 16 << 20;
 
 // Sizes that are no size of a model: a dimension tells what it is.
 constexpr ProbeSizes kProbes[] = {{1, 61, 11}, {1, 37, 5}};
+
+// Whether two probes read one model. A window that is wider than what a probe sees
+// shows in the wider probe only, from where `known` learns it.
+bool isSameModel(ModelSpec &known, std::int64_t knownTotal, ModelSpec found,
+                 std::int64_t foundTotal) {
+  if (found.layers.size() != known.layers.size())
+    return false;
+  for (std::size_t i = 0; i < known.layers.size(); ++i) {
+    std::int64_t &window = known.layers[i].slidingWindow,
+                 &other = found.layers[i].slidingWindow;
+    if (window == 0 && other >= knownTotal)
+      window = other;
+    else if (other == 0 && window >= foundTotal)
+      other = window;
+  }
+  return found.layers == known.layers && found.parameters == known.parameters &&
+         found.firstPosition == known.firstPosition;
+}
 
 // The folder that holds config and tokenizer.
 std::string modelFolder(const std::string &path) {
@@ -73,12 +92,16 @@ Status readBeside(const std::string &path, ModelSpec &spec) {
   INGOT_ASSIGN_OR_RETURN(Json config, readJson(folder, "config.json"));
   INGOT_ASSIGN_OR_RETURN(Json generation,
                          readJson(folder, "generation_config.json"));
+  // onnxruntime-genai's, which is often the only one.
+  INGOT_ASSIGN_OR_RETURN(Json genai, readJson(folder, "genai_config.json"));
+  if (genai.contains("model") && genai["model"].is_object())
+    genai = genai["model"];
   spec.family = "onnx";
   spec.architecture = "onnx";
-  if (auto type = config.find("model_type");
-      type != config.end() && type->is_string())
-    spec.architecture = type->get<std::string>();
-  for (const Json *json : {&config, &generation})
+  for (auto [json, key] : {std::pair(&genai, "type"), {&config, "model_type"}})
+    if (auto type = json->find(key); type != json->end() && type->is_string())
+      spec.architecture = type->get<std::string>();
+  for (const Json *json : {&config, &generation, &genai})
     INGOT_RETURN_IF_ERROR(
         addIds(*json, "eos_token_id", spec.vocabSize, spec.eosIds)
             .withContext(folder.path()));
@@ -88,16 +111,21 @@ Status readBeside(const std::string &path, ModelSpec &spec) {
   spec.eosIds.erase(std::unique(spec.eosIds.begin(), spec.eosIds.end()),
                     spec.eosIds.end());
   std::vector<std::int64_t> bos;
-  INGOT_RETURN_IF_ERROR(addIds(config, "bos_token_id", spec.vocabSize, bos)
-                            .withContext(folder.path()));
+  for (const Json *json : {&config, &genai})
+    if (bos.empty())
+      INGOT_RETURN_IF_ERROR(addIds(*json, "bos_token_id", spec.vocabSize, bos)
+                                .withContext(folder.path()));
   if (bos.size() == 1)
     spec.bosId = bos[0];
-  for (const char *key : {"max_position_embeddings", "n_positions"})
-    if (auto length = config.find(key);
-        length != config.end() && length->is_number_integer()) {
+  for (auto [json, name, key] :
+       {std::tuple(&config, "config.json", "max_position_embeddings"),
+        {&config, "config.json", "n_positions"},
+        {&genai, "genai_config.json", "context_length"}})
+    if (auto length = json->find(key);
+        length != json->end() && length->is_number_integer()) {
       const std::int64_t given = length->get<std::int64_t>();
       if (given < 1)
-        return Status::invalid(folder.path() + "/config.json: " + key + " " +
+        return Status::invalid(folder.path() + "/" + name + ": " + key + " " +
                                std::to_string(given));
       // Tables for fewer positions are the limit.
       spec.contextLength =
@@ -126,32 +154,45 @@ Result<ModelSpec> importOnnx(const std::string &path,
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   INGOT_ASSIGN_OR_RETURN(auto module, importOnnxGraph(context, file));
   auto fail = [&](const Status &status) {
-    return status.withContext(path + ": is no decoder that is known");
+    return Status(status.code(),
+                  path + ": is no decoder that is known: " + status.message() +
+                      " (an artifact is made of a decoder, or of an encoder's "
+                      "Hugging Face folder; any ONNX graph can be run with "
+                      "onnx-run)");
   };
   auto roles = inputRoles(*module);
   if (!roles)
     return fail(roles.status());
   std::optional<ModelSpec> result;
-  for (const ProbeSizes &sizes : kProbes) {
-    auto probed = probeGraph(*module, *roles, sizes);
-    if (!probed)
-      return fail(probed.status());
-    raise::raiseAll(**probed, result ? nullptr : explain);
+  std::int64_t widest = 0;
+  bool usesPositions = false;
+  auto probe = [&](const ProbeSizes &sizes) -> Status {
+    INGOT_ASSIGN_OR_RETURN(auto probed, probeGraph(*module, *roles, sizes));
+    raise::raiseAll(*probed, result ? nullptr : explain);
     ModelSpec spec;
-    if (Status status = readLayers(**probed, file, *roles, sizes,
-                                   result ? nullptr : explain,
-                                   result ? &*result : nullptr, spec);
-        !status)
+    INGOT_RETURN_IF_ERROR(
+        readLayers(*probed, file, *roles, sizes, result ? nullptr : explain,
+                   result ? &*result : nullptr, spec, usesPositions));
+    if (!result)
+      result = std::move(spec);
+    else if (!isSameModel(*result, widest, std::move(spec), sizes.total()))
+      return Status::unsupported(
+          "what it computes depends on how many positions it is given");
+    widest = std::max(widest, sizes.total());
+    return Status::ok();
+  };
+  for (const ProbeSizes &sizes : kProbes)
+    if (Status status = probe(sizes); !status)
       return fail(status);
-    if (result && (spec.layers != result->layers ||
-                   spec.parameters != result->parameters))
-      return fail(Status::unsupported(
-          "what it computes depends on how many positions it is given"));
-    result = std::move(spec);
-  }
   for (const OnnxSource &source : file.sources())
     result->sources.push_back({source.path, source.name, source.bytes.size()});
   INGOT_RETURN_IF_ERROR(readBeside(path, *result));
+  // Windows, and tables that change with the length, show at the end.
+  if (const ProbeSizes end{1, 2, result->contextLength - 2};
+      usesPositions && end.total() > widest)
+    if (Status status = probe(end); !status)
+      return fail(status.withContext("with " + std::to_string(end.total()) +
+                                     " positions"));
   result->notes.push_back("ONNX: " + std::to_string(result->layers.size()) +
                           " layers were recognised");
   return std::move(*result);

@@ -2,426 +2,61 @@
 // (a feed-forward, an attention) until the embedding. What a mask allows and by
 // which angles heads turn is computed, not matched: the subgraphs that make them
 // depend on positions alone.
-#include "compiler/frontend/onnx/OnnxLayers.h"
+#include "compiler/frontend/onnx/OnnxLayerReader.h"
 
-#include "compiler/frontend/StrictJson.h"
-#include "compiler/frontend/onnx/OnnxParts.h"
-#include "compiler/frontend/onnx/RotaryTables.h"
-#include "dialects/onnx/OnnxOps.h"
-#include "dialects/onnx/ShapeValues.h"
+#include "passes/raise/Match.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
-#include <cmath>
-#include <map>
-#include <set>
+#include <algorithm>
+#include <array>
+#include <numeric>
 
 using namespace mlir;
 
 namespace ingot {
-namespace {
 
-// One of q, k, v on its way to the attention.
-struct Stream {
-  Linear linear;
-  std::optional<Norm> norm; // of each head
-  Operation *rotation = nullptr;
-};
-
-// 1 / sqrt(size) where `scale` is that, rounded to a half, a bfloat16 or a float:
-// an export in 16 bits rounds the constant, and means the number.
-double exactScale(double scale, std::int64_t size) {
-  const double ideal = 1.0 / std::sqrt(double(size));
-  for (const llvm::fltSemantics *type :
-       {&APFloat::IEEEhalf(), &APFloat::BFloat(), &APFloat::IEEEsingle()}) {
-    APFloat rounded(ideal);
-    bool lossy = false;
-    rounded.convert(*type, APFloat::rmNearestTiesToEven, &lossy);
-    rounded.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                    &lossy);
-    // The attribute is a float32.
-    if (static_cast<float>(rounded.convertToDouble()) ==
-        static_cast<float>(scale))
-      return ideal;
-  }
-  return scale;
-}
-
-class LayerReader : private PartReader {
-public:
-  LayerReader(ModuleOp module, OnnxFile &file,
-              const std::vector<ProbeInput> &inputs, const ProbeSizes &sizes,
-              const std::function<void(const std::string &)> &explain,
-              const ModelSpec *before, ModelSpec &spec)
-      : PartReader(file), values_(module, file),
-        function_(*module.getOps<func::FuncOp>().begin()), inputs_(inputs),
-        sizes_(sizes), explain_(explain), before_(before), spec_(spec) {}
-
-  Status run();
-
-private:
-  // What a backward step found instead of what it looked for.
-  Status stop(Value at, const std::string &expected) {
-    std::string found = "an input of the graph";
-    if (Operation *op = at.getDefiningOp())
-      found = onnx::describe(op);
-    return Status::unsupported("expected " + expected + ", found " + found);
-  }
-  // All norms of a model are alike.
-  Status sameAsLast(const Norm &norm) const {
-    if (norm.kind == spec_.norm && norm.eps == spec_.normEps &&
-        norm.bias.has_value() == spec_.normBias)
-      return Status::ok();
-    return Status::unsupported("norms of different kinds or epsilons");
-  }
-  Status readHead(Value logits, Value &stream);
-  Status readBlock(Value &stream);
-  Status readFeedForward(Value update, Value stream, bool &is);
-  Status readAttention(Value update, Value stream);
-  Status readStream(Value value, const char *role, Stream &stream);
-  Status readEmbedding(Value stream);
-  Status readRotation(Operation *op, RotarySpec &rotary);
-  Status rotationOfTables(Value cosines, Value sines, bool rowsAreSteps,
-                          std::int64_t half, RotarySpec &rotary);
-  Status readMask(Value mask, std::int64_t &window);
-  Status checkPast(Operation *attention, unsigned pastAt, std::int64_t layer);
-  void put(const std::string &role, TensorSource source) {
-    pending_[role] = std::move(source);
-  }
-
-  ValueEvaluator values_;
-  func::FuncOp function_;
-  const std::vector<ProbeInput> &inputs_;
-  const ProbeSizes &sizes_;
-  const std::function<void(const std::string &)> &explain_;
-  const ModelSpec *before_;
-  ModelSpec &spec_;
-  // Layers from the last to the first; parameters of the one being read.
-  std::vector<LayerSpec> layers_;
-  std::vector<std::map<std::string, TensorSource>> parameters_;
-  std::map<std::string, TensorSource> pending_;
-  LayerSpec layer_;
-  std::map<std::pair<void *, void *>, RotarySpec> rotations_;
-  std::vector<std::int64_t> pastLayers_;
-  std::int64_t rotaryRows_ = 0; // positions that the tables have, 0: any
-};
-
-//===----------------------------------------------------------------------===//
-// What is computed from positions
-//===----------------------------------------------------------------------===//
-
-Status LayerReader::rotationOfTables(Value cosines, Value sines,
-                                     bool rowsAreSteps, std::int64_t half,
-                                     RotarySpec &rotary) {
-  auto key =
-      std::pair(cosines.getAsOpaquePointer(), sines.getAsOpaquePointer());
-  if (auto known = rotations_.find(key); known != rotations_.end()) {
-    RotaryLayout layout = rotary.layout;
-    std::int64_t dim = rotary.dim;
-    rotary = known->second;
-    rotary.layout = layout;
-    return rotary.dim == dim
-               ? Status::ok()
-               : Status::unsupported("one rotation table for two sizes");
-  }
-  INGOT_ASSIGN_OR_RETURN(std::vector<OnnxTensor> tables,
-                         values_.evaluate({cosines, sines}));
-  RotaryTables read;
-  read.half = half;
-  read.cosines = numbersOf(tables[0]);
-  read.sines = numbersOf(tables[1]);
-  const std::int64_t rows = std::int64_t(read.cosines.size()) / half;
-  for (std::int64_t row = 0; row < rows; ++row)
-    read.positions.push_back(rowsAreSteps ? sizes_.past + row % sizes_.positions
-                                          : row);
-  const OnnxType type = tables[0].type;
-  read.rounding = type == OnnxType::Float16    ? 0x1p-11
-                  : type == OnnxType::Bfloat16 ? 0x1p-8
-                                               : 0x1p-24;
-  const RotarySpec *again = nullptr;
-  for (const LayerSpec &layer :
-       before_ ? before_->layers : std::vector<LayerSpec>())
-    if (layer.rotary.dim == rotary.dim && rotaryFits(read, layer.rotary)) {
-      const RotaryLayout layout = rotary.layout;
-      rotary = layer.rotary;
-      rotary.layout = layout;
-      again = &rotary;
-      break;
-    }
-  if (!again)
-    INGOT_RETURN_IF_ERROR(recoverRotary(read, rotary));
-  if (!rowsAreSteps)
-    rotaryRows_ = rows;
-  rotations_[key] = rotary;
-  return Status::ok();
-}
-
-Status LayerReader::readRotation(Operation *op, RotarySpec &rotary) {
-  auto rotation = cast<onnx::RotaryEmbeddingOp>(op);
-  rotary.layout = rotation.getInterleaved() ? RotaryLayout::Interleaved
-                                            : RotaryLayout::Half;
-  auto cosines = cast<RankedTensorType>(rotation.getCosCache().getType());
-  const std::int64_t half = cosines.getShape().back();
-  rotary.dim = 2 * half;
-  auto x = cast<RankedTensorType>(rotation.getX().getType());
-  std::int64_t turned = integerOf(op, "rotary_embedding_dim");
-  if (turned == 0)
-    turned = x.getRank() == 4
-                 ? x.getDimSize(3)
-                 : x.getDimSize(2) /
-                       std::max<std::int64_t>(integerOf(op, "num_heads"), 1);
-  if (turned != rotary.dim)
-    return Status::unsupported(
-        onnx::describe(op) + ": turns " + std::to_string(turned) +
-        " columns of a head by tables for " + std::to_string(rotary.dim));
-  const bool hasPositions = !onnx::isAbsent(rotation.getPositionIds());
-  if (hasPositions) {
-    auto ids = onnx::knownInts(rotation.getPositionIds());
-    bool counts = ids.has_value();
-    for (std::size_t i = 0; ids && i < ids->size(); ++i)
-      counts &= (*ids)[i] == sizes_.past + std::int64_t(i) % sizes_.positions;
-    if (!counts)
-      return Status::unsupported(
-          onnx::describe(op) +
-          ": its positions are not those that follow the past");
-  }
-  Status status =
-      rotationOfTables(rotation.getCosCache(), rotation.getSinCache(),
-                       !hasPositions, half, rotary);
-  return status.withContext(onnx::describe(op));
-}
-
-// A mask, boolean or added, that says what a causal one says; its window.
-Status LayerReader::readMask(Value mask, std::int64_t &window) {
-  INGOT_ASSIGN_OR_RETURN(std::vector<OnnxTensor> values,
-                         values_.evaluate({mask}));
-  const std::vector<double> numbers = numbersOf(values[0]);
-  const bool isBool = values[0].type == OnnxType::Bool;
-  const std::int64_t keys = values[0].dims.back();
-  const std::int64_t rows =
-      std::int64_t(numbers.size()) / std::max<std::int64_t>(keys, 1);
-  if (keys != sizes_.total() || rows % sizes_.positions != 0)
-    return Status::unsupported("a mask that is not of the scores' shape");
-  std::int64_t span = 0; // keys that the last query sees
-  auto sees = [&](std::int64_t row, std::int64_t key) {
-    return isBool ? numbers[row * keys + key] != 0
-                  : numbers[row * keys + key] == 0;
-  };
-  for (std::int64_t key = 0; key < keys; ++key)
-    span += sees(sizes_.positions - 1, key);
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t key = 0; key < keys; ++key) {
-      const std::int64_t position = sizes_.past + row % sizes_.positions;
-      const bool expected = key <= position && position - key < span;
-      if (sees(row, key) != expected)
-        return Status::unsupported(
-            "a mask that is not causal: query " + std::to_string(position) +
-            (expected ? " does not see key " : " sees key ") +
-            std::to_string(key));
-      if (!isBool && !expected && numbers[row * keys + key] > -1e4)
-        return Status::unsupported("a mask that adds " +
-                                   std::to_string(numbers[row * keys + key]));
-    }
-  window = span == keys ? 0 : span;
-  return Status::ok();
-}
-
-// The past is an input of this layer, the present an output of the graph.
-Status LayerReader::checkPast(Operation *attention, unsigned pastAt,
-                              std::int64_t layer) {
-  const std::string where = onnx::describe(attention);
-  std::int64_t index = -1;
-  for (unsigned i : {0u, 1u}) {
-    auto argument =
-        dyn_cast<BlockArgument>(through(attention->getOperand(pastAt + i)));
-    if (!argument || argument.getParentBlock() != &function_.front())
-      return Status::unsupported(where + ": its past is not an input");
-    const ProbeInput &input = inputs_[argument.getArgNumber()];
-    if (input.role != (i == 0 ? InputRole::PastKey : InputRole::PastValue) ||
-        (i == 1 && input.layer != index))
-      return Status::unsupported(where + ": input " + quoteName(input.name) +
-                                 " is not the past that belongs there");
-    index = input.layer;
-    if (!argument.hasOneUse())
-      return Status::unsupported(where + ": its past is used elsewhere too");
-  }
-  for (unsigned i : {1u, 2u})
-    for (Operation *user : attention->getResult(i).getUsers())
-      if (!isa<func::ReturnOp>(user))
-        return Status::unsupported(where + ": its present is used by " +
-                                   onnx::describe(user));
-  pastLayers_.push_back(index);
-  return Status::ok();
-}
-
-//===----------------------------------------------------------------------===//
-// Blocks
-//===----------------------------------------------------------------------===//
-
-Status LayerReader::readStream(Value value, const char *role, Stream &stream) {
+double LayerReader::takeFactor(Value &value) {
   value = through(value);
-  if (auto rotation = value.getDefiningOp<onnx::RotaryEmbeddingOp>()) {
-    stream.rotation = rotation;
-    value = rotation.getX();
-  }
-  value = throughHeads(value);
-  // A norm of each head lies between the heads and the projection.
-  if (auto found = norm(value)) {
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getRank() != 4)
-      return stop(value, std::string("a projection of ") + role);
-    stream.norm = found;
-    value = throughHeads(found->input);
-  }
-  auto found = linear(value);
-  if (!found)
-    return stop(value, std::string("the projection of ") + role);
-  stream.linear = *found;
-  return Status::ok();
+  auto by = raise::scaled(value);
+  if (!by)
+    return 1;
+  Type element = cast<TensorType>(value.getType()).getElementType();
+  // A quotient is by the number that was written.
+  const double factor = value.getDefiningOp<onnx::DivOp>()
+                            ? 1 / asWritten(1 / by->number, element)
+                            : asWritten(by->number, element);
+  value = through(by->other);
+  return factor;
 }
 
-Status LayerReader::readAttention(Value update, Value stream) {
-  auto out = linear(update);
-  if (!out)
-    return stop(update, "the projection of an attention's output");
-  Value attended = throughHeads(out->input);
-  Operation *op = attended.getDefiningOp();
-  if (!op || !isa<onnx::AttentionOp, onnx::GroupQueryAttentionOp>(op))
-    return stop(attended, "an attention");
-  const std::string where = onnx::describe(op);
-  Stream streams[3];
-  const char *roles[3] = {"q", "k", "v"};
-  for (unsigned i = 0; i < 3; ++i) {
-    if (onnx::isAbsent(op->getOperand(i)))
-      return Status::unsupported(where + ": q, k and v in one tensor");
-    INGOT_RETURN_IF_ERROR(readStream(op->getOperand(i), roles[i], streams[i]));
-  }
-  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-  if (auto attention = dyn_cast<onnx::AttentionOp>(op)) {
-    const bool sideBySide = type.getRank() == 3;
-    layer_.heads =
-        sideBySide ? attention.getQNumHeads().value_or(0) : type.getDimSize(1);
-    layer_.kvHeads =
-        sideBySide
-            ? attention.getKvNumHeads().value_or(0)
-            : cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(1);
-    layer_.headDim = sideBySide ? type.getDimSize(2) /
-                                      std::max<std::int64_t>(layer_.heads, 1)
-                                : type.getDimSize(3);
-    auto scale = attention.getScale();
-    layer_.softmaxScale = scale ? scale->convertToFloat()
-                                : 1.0 / std::sqrt(double(layer_.headDim));
-    layer_.softCap = attention.getSoftcap().convertToFloat();
-    if (integerOf(op, "right_window_size") > 0 ||
-        !onnx::isAbsent(attention.getNonpadKvSeqlen()) ||
-        !onnx::isAbsent(op->getResult(3)))
-      return Status::unsupported(
-          where + ": a window to the right, nonpad_kv_seqlen and the scores "
-                  "have no counterpart");
-    std::int64_t window = 0;
-    if (!onnx::isAbsent(attention.getAttnMask())) {
-      Status mask = readMask(attention.getAttnMask(), window);
-      // Beside is_causal a mask of ones is no mask.
-      if (!mask)
-        return mask.withContext(where);
-    } else if (!attention.getIsCausal()) {
-      return Status::unsupported(where + ": is neither causal nor masked");
-    }
-    if (integerOf(op, "left_window_size") >= 0)
-      window = integerOf(op, "left_window_size") + 1;
-    layer_.slidingWindow = window;
-    INGOT_RETURN_IF_ERROR(checkPast(op, 4, std::int64_t(layers_.size())));
-  } else {
-    auto group = cast<onnx::GroupQueryAttentionOp>(op);
-    layer_.heads = group.getNumHeads();
-    layer_.kvHeads = group.getKvNumHeads();
-    layer_.headDim = type.getDimSize(2) / layer_.heads;
-    const double scale = group.getScale().convertToFloat();
-    layer_.softmaxScale =
-        scale != 0 ? scale : 1.0 / std::sqrt(double(layer_.headDim));
-    layer_.softCap = group.getSoftcap().convertToFloat();
-    layer_.slidingWindow =
-        std::max<std::int64_t>(integerOf(op, "local_window_size"), 0);
-    if (integerOf(op, "smooth_softmax") > 0 ||
-        !onnx::isAbsent(group.getHeadSink()) ||
-        !onnx::isAbsent(group.getAttentionBias()))
-      return Status::unsupported(where + ": smooth_softmax, head_sink and "
-                                         "attention_bias have no counterpart");
-    auto lengths = onnx::knownInts(group.getSeqlensK());
-    auto total = onnx::knownInts(group.getTotalSequenceLength());
-    bool counts =
-        lengths && total && total->size() == 1 && (*total)[0] == sizes_.total();
-    for (std::int64_t length : lengths ? *lengths : SmallVector<std::int64_t>())
-      counts &= length == sizes_.total() - 1;
-    if (!counts)
-      return Status::unsupported(
-          where + ": its lengths are not those of the attention mask");
-    INGOT_RETURN_IF_ERROR(checkPast(op, 3, std::int64_t(layers_.size())));
-    if (group.getDoRotary()) {
-      layer_.rotary.layout = group.getRotaryInterleaved()
-                                 ? RotaryLayout::Interleaved
-                                 : RotaryLayout::Half;
-      const std::int64_t half =
-          cast<RankedTensorType>(group.getCosCache().getType())
-              .getShape()
-              .back();
-      layer_.rotary.dim = 2 * half;
-      INGOT_RETURN_IF_ERROR(rotationOfTables(group.getCosCache(),
-                                             group.getSinCache(), false, half,
-                                             layer_.rotary)
-                                .withContext(where));
-    }
-  }
-  layer_.softmaxScale = exactScale(layer_.softmaxScale, layer_.headDim);
-  // Both q and k turn, alike; v does not.
-  if ((streams[0].rotation == nullptr) != (streams[1].rotation == nullptr) ||
-      streams[2].rotation || streams[2].norm ||
-      streams[0].norm.has_value() != streams[1].norm.has_value())
-    return Status::unsupported(where + ": q and k are not prepared alike");
-  if (streams[0].rotation) {
-    RotarySpec ofKeys;
-    INGOT_RETURN_IF_ERROR(readRotation(streams[0].rotation, layer_.rotary));
-    INGOT_RETURN_IF_ERROR(readRotation(streams[1].rotation, ofKeys));
-    if (!(ofKeys == layer_.rotary))
-      return Status::unsupported(where + ": q and k turn by different angles");
-  }
-  if (streams[0].norm) {
-    if (spec_.norm != NormKind::Rms)
-      return Status::unsupported(where + ": norms of heads with a mean");
-    for (unsigned i : {0u, 1u})
-      INGOT_RETURN_IF_ERROR(sameAsLast(*streams[i].norm).withContext(where));
-    layer_.qkNorm = QkNorm::Head;
-    put("q_norm", streams[0].norm->weight);
-    put("k_norm", streams[1].norm->weight);
-  }
-  Value input = streams[0].linear.input;
-  if (streams[1].linear.input != input || streams[2].linear.input != input)
-    return Status::unsupported(where + ": q, k and v read different values");
-  bool *biases[3] = {&layer_.biases.q, &layer_.biases.k, &layer_.biases.v};
-  for (unsigned i = 0; i < 3; ++i) {
-    put(roles[i], streams[i].linear.weight);
-    *biases[i] = streams[i].linear.bias.has_value();
-    if (*biases[i])
-      put(std::string(roles[i]) + ".bias", *streams[i].linear.bias);
-  }
-  put("o", out->weight);
-  layer_.biases.o = out->bias.has_value();
-  if (out->bias)
-    put("o.bias", *out->bias);
+std::optional<Norm> LayerReader::takePostNorm(Value &update) {
+  auto found = linear(update) ? std::nullopt : norm(update);
+  if (found)
+    update = found->input;
+  return found;
+}
+
+// The norm of the stream that a block reads, or the stream itself.
+Status LayerReader::readNormBefore(Value input, Value stream,
+                                   const std::string &role, bool &has) {
+  has = input != stream;
+  if (!has)
+    return Status::ok();
   auto before = norm(input);
   if (!before)
-    return stop(input, "the norm before an attention");
+    return stop(input, "the norm before a block");
   if (before->input != stream)
-    return stop(before->input, "the residual stream before an attention");
-  put("attn_norm", before->weight);
+    return stop(before->input, "the residual stream before a block");
+  put(role, before->weight);
   if (before->bias)
-    put("attn_norm.bias", *before->bias);
+    put(role + ".bias", *before->bias);
   return sameAsLast(*before);
 }
 
 // `is` says whether the update was one at all.
 Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
   is = false;
+  const double factor = takeFactor(update);
+  auto post = takePostNorm(update);
   auto down = linear(update);
   if (!down)
     return Status::ok();
@@ -445,8 +80,9 @@ Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
     for (auto [a, b] : {std::pair(product.getA(), product.getB()),
                         std::pair(product.getB(), product.getA())})
       if (auto kind = activation(a)) {
-        gate = linear(through(a).getDefiningOp()->getOperand(0));
-        up = linear(b);
+        gate = movedLinear(through(a).getDefiningOp()->getOperand(0),
+                           sizes_.positions);
+        up = movedLinear(b, sizes_.positions);
         layer_.activation = *kind;
         break;
       }
@@ -454,7 +90,7 @@ Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
       return Status::ok();
     layer_.gated = true;
   } else if (auto kind = activation(hidden)) {
-    up = linear(hidden.getDefiningOp()->getOperand(0));
+    up = movedLinear(hidden.getDefiningOp()->getOperand(0), sizes_.positions);
     if (!up)
       return Status::ok();
     layer_.activation = *kind;
@@ -465,15 +101,11 @@ Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
   is = true;
   if (gate && gate->input != up->input)
     return stop(gate->input, "gate and up of one value");
-  auto before = norm(up->input);
-  if (!before)
-    return stop(up->input, "the norm before a feed-forward");
-  if (before->input != stream)
-    return stop(before->input, "the residual stream before a feed-forward");
+  feedForwardInput_ = up->input;
+  INGOT_RETURN_IF_ERROR(
+      readNormBefore(up->input, stream, "ffn_norm", layer_.ffnNorm));
+  layer_.residualScale = factor;
   layer_.ffnSize = up->columns;
-  put("ffn_norm", before->weight);
-  if (before->bias)
-    put("ffn_norm.bias", *before->bias);
   auto add = [&](const char *role, const Linear &one, bool &bias) {
     put(role, one.weight);
     bias = one.bias.has_value();
@@ -484,13 +116,17 @@ Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
     add("gate", *gate, layer_.biases.gate);
   add("up", *up, layer_.biases.up);
   add("down", *down, layer_.biases.down);
-  return sameAsLast(*before);
+  layer_.ffnPostNorm = post.has_value();
+  if (!post)
+    return Status::ok();
+  put("ffn_post_norm", post->weight);
+  if (post->bias)
+    put("ffn_post_norm.bias", *post->bias);
+  return sameAsLast(*post);
 }
 
 // stream = (s + attention(norm(s))) + feedForward(norm(that)).
-Status LayerReader::readBlock(Value &stream) {
-  layer_ = LayerSpec();
-  pending_.clear();
+Status LayerReader::readSequential(Value &stream) {
   for (bool feedForward : {true, false}) {
     auto add = stream.getDefiningOp<onnx::AddOp>();
     if (!add)
@@ -513,8 +149,71 @@ Status LayerReader::readBlock(Value &stream) {
         why = is ? status : stop(update, "a feed-forward");
     }
     if (!found)
-      return why.withContext("layer " + std::to_string(layers_.size()) +
-                             " from the end");
+      return why;
+  }
+  return Status::ok();
+}
+
+// stream = s + attention(norm(s)) + feedForward(norm(s)), in any order; the two
+// norms may be one. `is` says whether a feed-forward of such a sum was found.
+Status LayerReader::readParallel(Value &stream, bool &is) {
+  is = false;
+  Status why = Status::ok();
+  auto outer = stream.getDefiningOp<onnx::AddOp>();
+  for (unsigned side : {0u, 1u}) {
+    auto inner =
+        outer ? through(outer->getOperand(side)).getDefiningOp<onnx::AddOp>()
+              : onnx::AddOp();
+    if (!inner)
+      continue;
+    std::array<Value, 3> terms{inner.getA(), inner.getB(),
+                               outer->getOperand(1 - side)};
+    std::array<unsigned, 3> order{0, 1, 2};
+    do {
+      Value residual = through(terms[order[0]]), attention = terms[order[1]],
+            feedForward = terms[order[2]];
+      bool isFeedForward = false;
+      layer_ = LayerSpec();
+      pending_.clear();
+      Status status = readFeedForward(feedForward, residual, isFeedForward);
+      if (!isFeedForward || !status || !linear(attention))
+        continue;
+      is = true;
+      status = readAttention(attention, residual);
+      if (!status) {
+        why = status;
+        continue;
+      }
+      layer_.parallel = true;
+      if (feedForwardInput_ == attentionInput_) {
+        layer_.ffnNorm = false;
+        pending_.erase("ffn_norm");
+        pending_.erase("ffn_norm.bias");
+      }
+      stream = residual;
+      return Status::ok();
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  return is ? why : stop(stream, "the sum of a block");
+}
+
+Status LayerReader::readBlock(Value &stream) {
+  auto reset = [&] {
+    layer_ = LayerSpec();
+    pending_.clear();
+    pastLayers_.resize(layers_.size());
+  };
+  reset();
+  Value end = stream;
+  if (Status sequential = readSequential(stream); !sequential) {
+    reset();
+    stream = end;
+    bool isParallel = false;
+    Status parallel = readParallel(stream, isParallel);
+    if (!parallel)
+      return (isParallel ? parallel : sequential)
+          .withContext("layer " + std::to_string(layers_.size()) +
+                       " from the end");
   }
   layers_.push_back(layer_);
   parameters_.push_back(pending_);
@@ -523,12 +222,14 @@ Status LayerReader::readBlock(Value &stream) {
              " from the end: " + std::to_string(layer_.heads) + " heads over " +
              std::to_string(layer_.kvHeads) + " of keys, " +
              (layer_.rotary.dim ? "rotary" : "no rotation") + ", " +
+             (layer_.parallel ? "beside a " : "") +
              (layer_.gated ? "gated " : "") + "feed-forward of " +
              std::to_string(layer_.ffnSize));
   return Status::ok();
 }
 
 Status LayerReader::readHead(Value logits, Value &stream) {
+  spec_.logitScale = takeFactor(logits);
   auto head = linear(logits);
   if (!head)
     return stop(through(logits), "the product of the head");
@@ -550,13 +251,62 @@ Status LayerReader::readHead(Value logits, Value &stream) {
   return Status::ok();
 }
 
+// Rows of a table; or their sum with the rows of positions.
+bool LayerReader::isEmbedding(Value stream) {
+  auto isRows = [&](Value value) {
+    return through(value).getDefiningOp<onnx::GatherOp>() != nullptr;
+  };
+  if (auto add = stream.getDefiningOp<onnx::AddOp>())
+    return isRows(add.getA()) && isRows(add.getB());
+  return !stream.getDefiningOp<onnx::AddOp>();
+}
+
+Status LayerReader::readPositions(onnx::GatherOp gather) {
+  auto table = constant(gather.getData());
+  auto ids = values_.evaluate({gather.getIndices()});
+  if (!table || table->shape.size() != 2 || gather.getAxis() != 0 || !ids)
+    return stop(gather.getResult(), "the table of positions");
+  const std::vector<double> numbers = numbersOf((*ids)[0]);
+  const std::int64_t rows = table->shape[0];
+  const std::int64_t first =
+      numbers.empty() ? -1 : std::int64_t(numbers[0]) - sizes_.past;
+  bool counts = first >= 0 && first < rows;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    counts &= numbers[i] ==
+              double(first + sizes_.past + std::int64_t(i) % sizes_.positions);
+  if (!counts || (before_ && before_->firstPosition != first))
+    return Status::unsupported(onnx::describe(gather) +
+                               ": its rows are not those of the positions that "
+                               "follow the past");
+  spec_.learnedPositions = true;
+  spec_.firstPosition = first;
+  std::vector<std::int64_t> used(rows - first);
+  std::iota(used.begin(), used.end(), first);
+  spec_.parameters["positions"] = *rowsOf(*table, used);
+  tableRows_ = tableRows_ ? std::min(tableRows_, rows - first) : rows - first;
+  return Status::ok();
+}
+
 Status LayerReader::readEmbedding(Value stream) {
+  spec_.embeddingScale = takeFactor(stream);
+  if (auto add = stream.getDefiningOp<onnx::AddOp>()) {
+    // The rows of tokens are those that an input chooses.
+    auto first = through(add.getA()).getDefiningOp<onnx::GatherOp>(),
+         second = through(add.getB()).getDefiningOp<onnx::GatherOp>();
+    if (values_.evaluate({first.getIndices()}))
+      std::swap(first, second);
+    INGOT_RETURN_IF_ERROR(readPositions(second));
+    stream = first.getResult();
+  }
   auto gather = stream.getDefiningOp<onnx::GatherOp>();
   if (!gather || gather.getAxis() != 0)
     return stop(stream, "the embedding");
   Value tokens = gather.getIndices();
-  if (auto cast = tokens.getDefiningOp<onnx::CastOp>())
-    tokens = cast.getInput();
+  while (Operation *op = tokens.getDefiningOp()) {
+    if (!isa<onnx::CastOp, onnx::ReshapeOp>(op))
+      break;
+    tokens = op->getOperand(0);
+  }
   auto argument = dyn_cast<BlockArgument>(tokens);
   if (!argument || inputs_[argument.getArgNumber()].role != InputRole::Tokens)
     return stop(tokens, "the token ids");
@@ -571,7 +321,7 @@ Status LayerReader::run() {
   Value stream;
   INGOT_RETURN_IF_ERROR(
       readHead(function_.front().getTerminator()->getOperand(0), stream));
-  while (stream.getDefiningOp<onnx::AddOp>())
+  while (!isEmbedding(stream))
     INGOT_RETURN_IF_ERROR(readBlock(stream));
   INGOT_RETURN_IF_ERROR(readEmbedding(stream));
   if (layers_.empty())
@@ -588,9 +338,7 @@ Status LayerReader::run() {
       spec_.parameters[layerRole(i, role)] = source;
   }
   for (const ProbeInput &input : inputs_)
-    if ((input.role == InputRole::PastKey ||
-         input.role == InputRole::PastValue) &&
-        input.layer >= count)
+    if (isPast(input.role) && input.layer >= count)
       return Status::unsupported("input " + quoteName(input.name) +
                                  " belongs to no layer");
   // A head that is the embedding itself.
@@ -602,18 +350,20 @@ Status LayerReader::run() {
     spec_.tiedHead = true;
     spec_.parameters.erase("lm_head");
   }
-  spec_.contextLength = rotaryRows_;
+  spec_.contextLength = tableRows_;
   return Status::ok();
 }
-
-} // namespace
 
 Status readLayers(ModuleOp probed, OnnxFile &file,
                   const std::vector<ProbeInput> &inputs,
                   const ProbeSizes &sizes,
                   const std::function<void(const std::string &)> &explain,
-                  const ModelSpec *before, ModelSpec &spec) {
-  return LayerReader(probed, file, inputs, sizes, explain, before, spec).run();
+                  const ModelSpec *before, ModelSpec &spec,
+                  bool &usesPositions) {
+  LayerReader reader(probed, file, inputs, sizes, explain, before, spec);
+  Status status = reader.run();
+  usesPositions |= reader.usesPositions();
+  return status;
 }
 
 } // namespace ingot

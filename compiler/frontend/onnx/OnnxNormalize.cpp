@@ -20,19 +20,38 @@ bool isGiven(const OnnxNode &node, unsigned index) {
   return index < node.inputs.size() && !onnx::isAbsent(node.inputs[index]);
 }
 
+// Takes an attribute from the node. One of another type stays, and is refused as
+// one that is not known.
 std::int64_t takeInteger(OnnxNode &node, StringRef name,
                          std::int64_t otherwise) {
-  Attribute attr = node.attributes.erase(name);
-  auto integer = dyn_cast_or_null<IntegerAttr>(attr);
-  return integer ? integer.getInt() : otherwise;
+  auto integer = dyn_cast_or_null<IntegerAttr>(node.attributes.get(name));
+  if (!integer)
+    return otherwise;
+  node.attributes.erase(name);
+  return integer.getInt();
+}
+FloatAttr takeFloat(OnnxNode &node, StringRef name) {
+  auto number = dyn_cast_or_null<FloatAttr>(node.attributes.get(name));
+  if (number)
+    node.attributes.erase(name);
+  return number;
+}
+
+// Of a node that is made here, and nowhere else checked.
+Status refuseLeft(const OnnxNode &node) {
+  if (node.attributes.empty())
+    return Status::ok();
+  return refused("attribute \"" + node.attributes.begin()->getName().str() +
+                 "\" is not supported, or not of its type");
 }
 
 // The lists that were attributes became inputs.
 Result<Values> attributeToInput(OnnxOpMaker &maker, OnnxNode &node,
                                 StringRef name, unsigned index) {
-  auto list = dyn_cast_or_null<DenseI64ArrayAttr>(node.attributes.erase(name));
+  auto list = dyn_cast_or_null<DenseI64ArrayAttr>(node.attributes.get(name));
   if (!list)
     return Values();
+  node.attributes.erase(name);
   if (node.inputs.size() > index)
     return refused(name.str() + " is both an attribute and an input");
   while (node.inputs.size() < index)
@@ -58,6 +77,7 @@ Result<Values> softmax(OnnxOpMaker &maker, OnnxNode &node) {
   if (node.version >= 13 || node.inputs.size() != 1)
     return Values();
   std::int64_t axis = takeInteger(node, "axis", 1);
+  INGOT_RETURN_IF_ERROR(refuseLeft(node));
   FailureOr<Value> shape = maker.value("Shape", node.inputs);
   if (mlir::failed(shape))
     return refused("its shape");
@@ -77,7 +97,7 @@ Result<Values> softmax(OnnxOpMaker &maker, OnnxNode &node) {
 
 Result<Values> dropout(OnnxOpMaker &maker, OnnxNode &node) {
   if (node.version < 12)
-    node.attributes.erase("ratio");
+    takeFloat(node, "ratio");
   if (isGiven(node, 2)) {
     auto mode = onnx::knownInts(node.inputs[2]);
     if (!mode || mode->size() != 1 || (*mode)[0] != 0)
@@ -89,7 +109,7 @@ Result<Values> dropout(OnnxOpMaker &maker, OnnxNode &node) {
 Result<Values> batchNorm(OnnxOpMaker &maker, OnnxNode &node) {
   if (takeInteger(node, "training_mode", 0) != 0)
     return refused("training_mode is not supported");
-  node.attributes.erase("momentum");
+  takeFloat(node, "momentum");
   if (node.numOutputs > 1)
     return refused("its outputs of training are not supported");
   return Values();
@@ -155,7 +175,7 @@ Result<Values> contribRotary(OnnxOpMaker &maker, OnnxNode &node) {
     return refused("expected input, position_ids, cos_cache, sin_cache");
   if (takeInteger(node, "is_packed_batching", 0) != 0)
     return refused("is_packed_batching is not supported");
-  if (auto scale = dyn_cast_or_null<FloatAttr>(node.attributes.erase("scale")))
+  if (FloatAttr scale = takeFloat(node, "scale"))
     if (scale.getValueAsDouble() != 1.0)
       return refused("a scale other than 1 is not supported");
   auto positions = dyn_cast<RankedTensorType>(node.inputs[1].getType());
@@ -243,10 +263,11 @@ Result<Values> embedNorm(OnnxOpMaker &maker, OnnxNode &node) {
     return refused("a mask is not supported");
   if (!isGiven(node, 8))
     return refused("position_ids are expected");
-  auto eps = dyn_cast_or_null<FloatAttr>(node.attributes.erase("epsilon"));
-  takeInteger(node, "mask_index_type", 0);
-  if (!node.attributes.empty())
-    return refused("an attribute is not known");
+  if (isGiven(node, 1) != isGiven(node, 4))
+    return refused("segment ids and their table are expected together");
+  FloatAttr eps = takeFloat(node, "epsilon");
+  takeInteger(node, "mask_index_type", 0); // of an output that is not made
+  INGOT_RETURN_IF_ERROR(refuseLeft(node));
   Chain chain(maker);
   Value sum = chain("Add", {chain("Gather", {node.inputs[2], node.inputs[0]}),
                             chain("Gather", {node.inputs[3], node.inputs[8]})});
@@ -265,14 +286,15 @@ Result<Values> embedNorm(OnnxOpMaker &maker, OnnxNode &node) {
 Result<Values> contribAttention(OnnxOpMaker &maker, OnnxNode &node) {
   const std::int64_t heads = takeInteger(node, "num_heads", 0);
   const bool causal = takeInteger(node, "unidirectional", 0) != 0;
-  auto scale = dyn_cast_or_null<FloatAttr>(node.attributes.erase("scale"));
+  FloatAttr scale = takeFloat(node, "scale");
   // What is masked gets no weight; the number that stands for it is not kept.
-  node.attributes.erase("mask_filter_value");
-  if (takeInteger(node, "do_rotary", 0) != 0 ||
-      takeInteger(node, "past_present_share_buffer", 0) != 0 ||
-      takeInteger(node, "rotary_embedding_dim", 0) != 0 ||
-      !node.attributes.empty())
-    return refused("an attribute is not supported");
+  takeFloat(node, "mask_filter_value");
+  for (const char *name :
+       {"do_rotary", "past_present_share_buffer", "rotary_embedding_dim"})
+    if (takeInteger(node, name, 0) != 0)
+      return refused("attribute \"" + std::string(name) +
+                     "\" is not supported");
+  INGOT_RETURN_IF_ERROR(refuseLeft(node));
   if (heads < 1 || node.inputs.size() < 2 || isGiven(node, 6))
     return refused("expected num_heads, an input and weights");
   OpBuilder &builder = maker.builder;

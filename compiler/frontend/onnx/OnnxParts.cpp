@@ -1,8 +1,40 @@
 #include "compiler/frontend/onnx/OnnxParts.h"
 
+#include "compiler/frontend/onnx/OnnxMovement.h"
+
+#include <charconv>
+#include <cmath>
+
 using namespace mlir;
 
 namespace ingot {
+
+double asWritten(double number, Type element) {
+  auto type = dyn_cast<FloatType>(element);
+  if (!type || !std::isfinite(number))
+    return number;
+  auto rounded = [&](double value) {
+    APFloat result(value);
+    bool lossy = false;
+    result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &lossy);
+    result.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+    return result.convertToDouble();
+  };
+  const double stored = rounded(number);
+  if (static_cast<float>(stored) != static_cast<float>(number))
+    return number; // it was never rounded to this type
+  for (int digits = 1; digits <= 8; ++digits) {
+    char text[32];
+    auto end = std::to_chars(text, text + sizeof(text), number,
+                             std::chars_format::scientific, digits - 1);
+    double decimal = number;
+    std::from_chars(text, end.ptr, decimal);
+    if (rounded(decimal) == stored)
+      return decimal;
+  }
+  return number;
+}
 
 PartReader::PartReader(OnnxFile &file) : file_(file) {
   for (const auto &tensor : file.model().graph().initializer())
@@ -207,6 +239,63 @@ std::optional<Linear> PartReader::linear(Value value) {
   result.columns = result.weight.shape[0];
   result.input = through(result.input);
   return result;
+}
+
+// Runs of rows at one distance: all that fused tensors are made of.
+std::optional<TensorSource> rowsOf(const TensorSource &source,
+                                   ArrayRef<std::int64_t> rows) {
+  const std::int64_t count = std::int64_t(rows.size()),
+                     all = source.shape.empty() ? 0 : source.shape[0];
+  std::int64_t run = 0;
+  while (run < count && rows[run] == rows[0] + run)
+    ++run;
+  if (count == all && run == all && rows[0] == 0)
+    return source;
+  if (run == 0 || count % run != 0 || source.storedRows != 0)
+    return std::nullopt;
+  TensorSource part = source;
+  part.shape[0] = count;
+  part.storedRows = all;
+  part.first = rows[0];
+  part.run = run;
+  part.stride = run == count ? run : rows[run] - rows[0];
+  for (std::int64_t row = 0; row < count; ++row)
+    if (rows[row] != storedRow(part, row) || rows[row] < 0 || rows[row] >= all)
+      return std::nullopt;
+  return part;
+}
+
+std::optional<Linear> PartReader::linearPart(Value value,
+                                             ArrayRef<std::int64_t> place,
+                                             std::int64_t positions) {
+  auto whole = linear(value);
+  const std::int64_t count = std::int64_t(place.size()) / positions;
+  if (!whole || count < 1)
+    return std::nullopt;
+  for (std::int64_t position = 0; position < positions; ++position)
+    for (std::int64_t column = 0; column < count; ++column)
+      if (place[position * count + column] !=
+          position * whole->columns + place[column])
+        return std::nullopt;
+  ArrayRef<std::int64_t> columns = place.take_front(count);
+  auto weight = rowsOf(whole->weight, columns);
+  if (!weight)
+    return std::nullopt;
+  whole->weight = *weight;
+  if (whole->bias) {
+    auto bias = rowsOf(*whole->bias, columns);
+    if (!bias)
+      return std::nullopt;
+    whole->bias = *bias;
+  }
+  whole->columns = count;
+  return whole;
+}
+
+std::optional<Linear> PartReader::movedLinear(Value value,
+                                              std::int64_t positions) {
+  Movement movement = traceMovement(value);
+  return linearPart(movement.source, movement.from, positions);
 }
 
 std::optional<Norm> PartReader::norm(Value value) {

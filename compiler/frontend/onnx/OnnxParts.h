@@ -31,6 +31,14 @@ inline std::int64_t integerOf(mlir::Operation *op, llvm::StringRef name) {
   return op->getAttrOfType<mlir::IntegerAttr>(name).getInt();
 }
 
+// Rows `rows` of a matrix, or those elements of a vector.
+std::optional<TensorSource> rowsOf(const TensorSource &source,
+                                   llvm::ArrayRef<std::int64_t> rows);
+
+// A number of a type's own as its author wrote it: the shortest decimal that is
+// `number` once it is rounded to `element`. Any other number is itself.
+double asWritten(double number, mlir::Type element);
+
 class PartReader {
 public:
   explicit PartReader(OnnxFile &file);
@@ -45,6 +53,14 @@ public:
   std::optional<TensorSource> constant(mlir::Value value);
   // x times a weight, as MatMul, Gemm or MatMulNBits, and a bias.
   std::optional<Linear> linear(mlir::Value value);
+  // The columns of a product that `place` names: for each of `positions`, and
+  // then for each column wanted, its element of `value`. None where positions
+  // mix, or columns do not lie as a TensorSource can say.
+  std::optional<Linear> linearPart(mlir::Value value,
+                                   llvm::ArrayRef<std::int64_t> place,
+                                   std::int64_t positions);
+  // The same of a value whose elements were moved since they were computed.
+  std::optional<Linear> movedLinear(mlir::Value value, std::int64_t positions);
   // A norm over the last dimension, of constant weights.
   std::optional<Norm> norm(mlir::Value value);
 

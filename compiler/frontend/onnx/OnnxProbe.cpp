@@ -35,10 +35,13 @@ std::optional<ProbeInput> pastInput(StringRef name) {
   StringRef rest = name;
   rest.consume_front("past_key_values");
   const bool isKey = rest.contains("key"), isValue = rest.contains("value");
-  if (isKey == isValue)
+  if (isKey && isValue)
     return std::nullopt;
   return ProbeInput{name.str(),
-                    isKey ? InputRole::PastKey : InputRole::PastValue, layer};
+                    isKey     ? InputRole::PastKey
+                    : isValue ? InputRole::PastValue
+                              : InputRole::Past,
+                    layer};
 }
 
 } // namespace
@@ -61,7 +64,7 @@ Result<std::vector<ProbeInput>> inputRoles(ModuleOp module) {
       return Status::unsupported(
           "input " + quoteName(name.str()) +
           " is none that a decoder has (input_ids, attention_mask, "
-          "position_ids, past_key_values.N.key and .value)");
+          "position_ids, past_key_values.N.key and .value, past_N)");
   }
   return inputs;
 }
@@ -73,20 +76,23 @@ Result<OwningOpRef<ModuleOp>> probeGraph(ModuleOp module,
   SmallVector<graph::InputBinding> bindings;
   for (auto [i, input] : llvm::enumerate(inputs)) {
     auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
-    const bool isPast =
-        input.role == InputRole::PastKey || input.role == InputRole::PastValue;
-    if (!type || type.getRank() != (isPast ? 4 : 2))
+    // Both keys and values have a dimension before the batch.
+    const unsigned batchAt = input.role == InputRole::Past;
+    if (!type || type.getRank() != (isPast(input.role) ? 4 + batchAt : 2) ||
+        (batchAt && type.getDimSize(0) != 2))
       return Status::unsupported("input " + quoteName(input.name) +
-                                 ": expected " + (isPast ? "four" : "two") +
-                                 " dimensions");
+                                 ": expected " +
+                                 (batchAt ? "[2, batch, heads, positions, size]"
+                                  : isPast(input.role) ? "four dimensions"
+                                                       : "two dimensions"));
     SmallVector<std::int64_t> dims(type.getShape());
     auto choose = [&](unsigned at, std::int64_t size) {
       if (dims[at] == ShapedType::kDynamic)
         dims[at] = size;
     };
-    choose(0, sizes.batch);
-    if (isPast)
-      choose(2, sizes.past);
+    choose(batchAt, sizes.batch);
+    if (isPast(input.role))
+      choose(batchAt + 2, sizes.past);
     else
       choose(1,
              input.role == InputRole::Mask ? sizes.total() : sizes.positions);

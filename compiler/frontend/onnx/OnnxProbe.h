@@ -21,7 +21,18 @@ struct ProbeSizes {
 };
 
 // What an input of the graph is to a decoder.
-enum class InputRole { Tokens, Mask, Positions, PastKey, PastValue };
+enum class InputRole {
+  Tokens,
+  Mask,
+  Positions,
+  PastKey,
+  PastValue,
+  Past // keys, then values, in one tensor [2, batch, heads, positions, size]
+};
+inline bool isPast(InputRole role) {
+  return role == InputRole::PastKey || role == InputRole::PastValue ||
+         role == InputRole::Past;
+}
 
 struct ProbeInput {
   std::string name;
@@ -30,7 +41,7 @@ struct ProbeInput {
 };
 
 // The roles of the inputs of an imported graph, by names that exporters give
-// (input_ids, attention_mask, position_ids, past_key_values.3.key ...). Fails
+// (input_ids, attention_mask, position_ids, past_key_values.3.key, past_3 ...). Fails
 // naming an input that has none.
 Result<std::vector<ProbeInput>> inputRoles(mlir::ModuleOp module);
 

@@ -58,17 +58,19 @@ INGOT_KERNEL(INGOT_NAME, abi::CudaAttentionParams, kThreads) {
   float out[kPieces][2][4] = {};
   INGOT_NO_UNROLL
   for (int32_t first = begin; first < end; first += kStep) {
+    const int32_t stage = first / kStep % kStages * kStep * kStride;
     if constexpr (kStages == 1) {
       __syncthreads(); // all have left the step before
       issue(first);
       waitCopies<0>();
+      convertKeyValues(keys + stage, values + stage);
       __syncthreads();
     } else {
       waitCopies<kStages - 2>();
+      convertKeyValues(keys + stage, values + stage);
       __syncthreads(); // the copies of all; and all have left the step before
       issue(first + (kStages - 1) * kStep);
     }
-    const int32_t stage = first / kStep % kStages * kStep * kStride;
 
     float score[2][4] = {};
     const int32_t firstToken = warp * kWarpTokens;

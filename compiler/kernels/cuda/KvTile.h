@@ -90,34 +90,77 @@ INGOT_DEVICE void loadQueries(const abi::CudaAttentionParams &params,
   }
 }
 
-// Eight elements of a key or value as float16. `scale` is of an int8 cache.
-INGOT_DEVICE uint4 loadElements(const uint8_t *head, int32_t token, int32_t d) {
-  uint4 halves;
-  if constexpr (kKv == KvElement::BF16) {
-    const uint4 words = loadWords4(head + (token * kHeadDim + d) * 2);
-    const uint32_t own[4] = {words.x, words.y, words.z, words.w};
-    uint32_t to[4];
-    INGOT_UNROLL
-    for (int32_t i = 0; i < 4; ++i)
-      to[i] = (uint32_t)toHalfSaturated(floatOf(own[i] << 16)) |
-              (uint32_t)toHalfSaturated(floatOf(own[i] & 0xffff0000u)) << 16;
-    halves = {to[0], to[1], to[2], to[3]};
+// ---- elements of the cache to float16 ----
+// They are copied as the cache holds them to the place where their float16 will be,
+// cell by cell, and become that in place (convertKeyValues):
+//   F16   8 elements    nothing is to be done
+//   BF16  8 elements    as many bytes
+//   I8    16 elements   the codes, then the scales of four tokens, theirs among them;
+//                       heads that are no multiples of 16 are read without a copy
+constexpr bool kHasCodes = kKv == KvElement::I8 && kHeadDim % 16 == 0;
+constexpr int32_t kCellElements = kHasCodes ? 16 : 8;
+
+INGOT_DEVICE uint4 halvesOfBrain(const uint4 &words) {
+  const uint32_t own[4] = {words.x, words.y, words.z, words.w};
+  uint32_t to[4];
+  INGOT_UNROLL
+  for (int32_t i = 0; i < 4; ++i)
+    to[i] = (uint32_t)toHalfSaturated(floatOf(own[i] << 16)) |
+            (uint32_t)toHalfSaturated(floatOf(own[i] & 0xffff0000u)) << 16;
+  return {to[0], to[1], to[2], to[3]};
+}
+// Of eight codes in two words.
+INGOT_DEVICE uint4 halvesOfCodes(uint32_t low, uint32_t high, float scale) {
+  const uint32_t own[2] = {low, high};
+  uint16_t to[8];
+  INGOT_UNROLL
+  for (int32_t i = 0; i < 8; ++i)
+    to[i] = toHalfSaturated((float)(int8_t)(own[i / 4] >> i % 4 * 8 & 255) *
+                            scale);
+  return {(uint32_t)to[0] | (uint32_t)to[1] << 16,
+          (uint32_t)to[2] | (uint32_t)to[3] << 16,
+          (uint32_t)to[4] | (uint32_t)to[5] << 16,
+          (uint32_t)to[6] | (uint32_t)to[7] << 16};
+}
+
+// Begins the copy of a cell of `head`, elements [d, d + kCellElements) of a token; zeros
+// unless it is there.
+INGOT_DEVICE void copyCell(uint16_t *cell, const uint8_t *head, int32_t token,
+                           int32_t d, bool isThere) {
+  if constexpr (kHasCodes) {
+    // Of the four scales those up to the token's: later ones may not be written.
+    const int32_t scales = abi::kBlockTokens * kHeadDim + token / 4 * 16;
+    copyAsync16(cell, head + (isThere ? token * kHeadDim + d : 0),
+                isThere ? 16 : 0);
+    copyAsync16(cell + 8, head + (isThere ? scales : 0),
+                isThere ? token % 4 * 4 + 4 : 0);
+  } else if constexpr (kKv == KvElement::I8) {
+    uint4 halves = {0, 0, 0, 0};
+    if (isThere) {
+      const uint2 codes = loadWords2(head + token * kHeadDim + d);
+      halves = halvesOfCodes(
+          codes.x, codes.y,
+          ((const float *)(head + abi::kBlockTokens * kHeadDim))[token]);
+    }
+    storeWords4(cell, halves);
   } else {
-    const uint2 words = loadWords2(head + token * kHeadDim + d);
-    const float scale =
-        ((const float *)(head + abi::kBlockTokens * kHeadDim))[token];
-    const uint32_t own[2] = {words.x, words.y};
-    uint16_t to[8];
-    INGOT_UNROLL
-    for (int32_t i = 0; i < 8; ++i)
-      to[i] = toHalfSaturated((float)(int8_t)(own[i / 4] >> i % 4 * 8 & 255) *
-                              scale);
-    halves = {(uint32_t)to[0] | (uint32_t)to[1] << 16,
-              (uint32_t)to[2] | (uint32_t)to[3] << 16,
-              (uint32_t)to[4] | (uint32_t)to[5] << 16,
-              (uint32_t)to[6] | (uint32_t)to[7] << 16};
+    copyAsync16(cell, head + (isThere ? (token * kHeadDim + d) * 2 : 0),
+                isThere ? 16 : 0);
   }
-  return halves;
+}
+INGOT_DEVICE void convertCell(uint16_t *cell, int32_t token) {
+  if constexpr (kHasCodes) {
+    const uint4 codes = loadWords4(cell);
+    const uint4 scales = loadWords4(cell + 8);
+    const float scale = floatOf(token % 4 == 0   ? scales.x
+                                : token % 4 == 1 ? scales.y
+                                : token % 4 == 2 ? scales.z
+                                                 : scales.w);
+    storeWords4(cell, halvesOfCodes(codes.x, codes.y, scale));
+    storeWords4(cell + 8, halvesOfCodes(codes.z, codes.w, scale));
+  } else if constexpr (kKv == KvElement::BF16) {
+    storeWords4(cell, halvesOfBrain(loadWords4(cell)));
+  }
 }
 
 // Begins the copy of positions [first, first + kStep) to `keys` and `values`, kStep
@@ -126,11 +169,11 @@ INGOT_DEVICE uint4 loadElements(const uint8_t *head, int32_t token, int32_t d) {
 INGOT_DEVICE void loadKeyValues(const abi::CudaAttentionParams &params,
                                 const AttentionBlock &block, int32_t first,
                                 uint16_t *keys, uint16_t *values) {
-  constexpr int32_t pieces = kPaddedDim / 8;
+  constexpr int32_t cells = kPaddedDim / kCellElements;
   INGOT_UNROLL_TWO
-  for (int32_t i = (int32_t)threadIdx.x; i < kStep * pieces; i += kThreads) {
-    const int32_t position = first + i / pieces;
-    const int32_t d = i % pieces * 8;
+  for (int32_t i = (int32_t)threadIdx.x; i < kStep * cells; i += kThreads) {
+    const int32_t position = first + i / cells;
+    const int32_t d = i % cells * kCellElements;
     const bool isThere = position >= block.firstVisible &&
                          position <= block.lastVisible && d < kHeadDim;
     const uint8_t *key = params.cache.base;
@@ -139,18 +182,23 @@ INGOT_DEVICE void loadKeyValues(const abi::CudaAttentionParams &params,
                                position / abi::kBlockTokens] *
                  params.cache.blockBytes +
              block.kvHead * kHeadBytes;
-    const uint8_t *value = key + params.cache.valueOffsetBytes;
+    const uint8_t *value = isThere ? key + params.cache.valueOffsetBytes : key;
     const int32_t token = position % abi::kBlockTokens;
-    const int32_t to = i / pieces * kStride + d;
-    if constexpr (kKv == KvElement::F16) {
-      const int32_t at = isThere ? (token * kHeadDim + d) * 2 : 0;
-      copyAsync16(keys + to, key + at, isThere ? 16 : 0);
-      copyAsync16(values + to, (isThere ? value : key) + at, isThere ? 16 : 0);
-    } else {
-      storeWords4(keys + to,
-                  isThere ? loadElements(key, token, d) : uint4{0, 0, 0, 0});
-      storeWords4(values + to,
-                  isThere ? loadElements(value, token, d) : uint4{0, 0, 0, 0});
+    const int32_t to = i / cells * kStride + d;
+    copyCell(keys + to, key, token, d, isThere);
+    copyCell(values + to, value, token, d, isThere);
+  }
+}
+// What this thread has copied there, and has waited for, to float16; others may read
+// it after a barrier.
+INGOT_DEVICE void convertKeyValues(uint16_t *keys, uint16_t *values) {
+  if constexpr (kHasCodes || kKv == KvElement::BF16) {
+    constexpr int32_t cells = kPaddedDim / kCellElements;
+    INGOT_UNROLL_TWO
+    for (int32_t i = (int32_t)threadIdx.x; i < kStep * cells; i += kThreads) {
+      const int32_t to = i / cells * kStride + i % cells * kCellElements;
+      convertCell(keys + to, i / cells);
+      convertCell(values + to, i / cells);
     }
   }
 }

@@ -179,6 +179,22 @@ std::span<const float> CpuExecutor::hidden(std::int32_t row) const {
   return {cut.rows + cut.width * row, std::size_t(cut.width)};
 }
 
+Status CpuExecutor::setHidden(std::int32_t end, std::span<const float> states) {
+  if (end < 1 || end > limits_.numSegments || !cuts_[std::size_t(end - 1)].rows)
+    return Status::internal("behind segment " + std::to_string(end) +
+                            " is no cut to set states at");
+  std::int64_t width = cuts_[std::size_t(end - 1)].width;
+  if (std::ssize(states) % width != 0 ||
+      states.size_bytes() > hidden_.sizeBytes())
+    return Status::internal(std::to_string(states.size()) +
+                            " numbers are no rows of " + std::to_string(width) +
+                            ", or more than the states that are kept");
+  std::memcpy(hidden_.data(), states.data(), states.size_bytes());
+  keptEnd_ = end;
+  keptRows_ = std::int32_t(std::ssize(states) / width);
+  return Status::ok();
+}
+
 Status CpuExecutor::checkHidden(const StepPlan &plan) const {
   bool isExit = std::find(limits_.exitsAfter.begin(), limits_.exitsAfter.end(),
                           plan.endSegment) != limits_.exitsAfter.end();

@@ -39,6 +39,9 @@ public:
   // The hidden state of a row of the latest step, which ended at a cut; valid
   // until the next.
   std::span<const float> hidden(std::int32_t row) const;
+  // From now on these are the kept states behind segment `end`, [rows, width of
+  // the cut there]: a step may begin there with states that it did not run to.
+  Status setHidden(std::int32_t end, std::span<const float> states);
   double attentionSeconds() const override { return attentionSeconds_; }
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;

@@ -238,7 +238,8 @@ private:
     const fbs::Buffer &buffer = *context_.target->buffers()->Get(index);
     return {pointer<std::uint8_t>(context_.bufferAddress(index)),
             std::int64_t(buffer.row_bytes()),
-            std::int32_t(buffer.scales_offset()), 0};
+            std::int32_t(buffer.scales_offset()),
+            std::int32_t(buffer.sums_offset())};
   }
   abi::PackedWeights packed(std::int32_t index) const {
     const fbs::Weight &weight = *context_.plan->weights()->Get(index);

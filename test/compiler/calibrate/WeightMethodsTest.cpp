@@ -1,5 +1,6 @@
 // GPTQ and AWQ against an independent numpy implementation (make_method_vectors.py),
 // and what must hold of them whatever the numbers.
+#include "compiler/calibrate/AddProduct.h"
 #include "compiler/calibrate/AwqScales.h"
 #include "compiler/calibrate/Gptq.h"
 #include "compiler/calibrate/LeastSquares.h"
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 using namespace ingot;
@@ -214,6 +216,38 @@ TEST(LeastSquaresTest, RefusesWhatIsNotFinite) {
   ASSERT_FALSE(fitted);
   EXPECT_NE(fitted.status().message().find("cannot be fitted"),
             std::string::npos);
+}
+
+// Whole tiles and what is left of them, both ways that calibration reads the left
+// side; threads change no bit.
+TEST(AddProductTest, AddsTheSumOfOuterProducts) {
+  for (auto [rows, columns, terms] :
+       {std::array<std::int64_t, 3>{4, 64, 7}, {9, 131, 20}, {3, 5, 1}})
+    for (bool transposed : {false, true}) {
+      std::vector<float> left = numbers(3, rows * terms);
+      std::vector<float> right = numbers(4, columns * terms);
+      std::vector<float> out = numbers(5, rows * columns), before = out,
+                         threaded = out;
+      ProductTerms product{left.data(),
+                           transposed ? 1 : rows,
+                           transposed ? terms : 1,
+                           right.data(),
+                           rows,
+                           columns,
+                           terms};
+      addProduct(out.data(), product, 1);
+      addProduct(threaded.data(), product, 3);
+      EXPECT_EQ(out, threaded);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double sum = before[std::size_t(i * columns + j)];
+          for (std::int64_t p = 0; p < terms; ++p)
+            sum += double(left[std::size_t(transposed ? i * terms + p
+                                                      : p * rows + i)]) *
+                   double(right[std::size_t(p * columns + j)]);
+          EXPECT_NEAR(out[std::size_t(i * columns + j)], sum, 1e-4);
+        }
+    }
 }
 
 } // namespace

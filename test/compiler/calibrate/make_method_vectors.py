@@ -79,21 +79,23 @@ def nearest(w, bits, group):
 
 
 def gptq(w, h, bits, group, damping=0.01):
-    w = w.astype(np.float64).copy()
+    """Columns by the size of their inputs, scales of the weights as they are."""
     n = w.shape[1]
-    h = h.astype(np.float64).copy()
+    scales = np.array([[choose(row[g:g + group].astype(np.float32), bits)
+                        for g in range(0, n, group)] for row in w])
+    scales = np.repeat(scales, group, axis=1)[:, :n]
+    order = np.argsort(-np.diag(h).astype(np.float32), kind="stable")
+    w = w[:, order].astype(np.float64)
+    scales = scales[:, order]
+    h = h[np.ix_(order, order)].astype(np.float64)
     h[np.arange(n), np.arange(n)] += damping * np.trace(h) / n
     upper = np.linalg.cholesky(np.linalg.inv(h)).T  # H^-1 = U'U
     out = np.empty_like(w)
-    scales = None
     for q in range(n):
-        if q % group == 0:
-            scales = np.array([choose(row[q:q + group].astype(np.float32), bits)
-                               for row in w])
-        out[:, q] = quantize(w[:, q], scales, bits)
+        out[:, q] = quantize(w[:, q], scales[:, q], bits)
         error = (w[:, q] - out[:, q]) / upper[q, q]
         w[:, q + 1:] -= np.outer(error, upper[q, q + 1:])
-    return out
+    return out[:, np.argsort(order)]
 
 
 def error_of(w, out, h):

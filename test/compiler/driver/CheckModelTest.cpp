@@ -270,6 +270,33 @@ TEST_F(CheckModelTest, TellsAllThatStandsAgainstIt) {
   EXPECT_EQ(check(other).status.code(), StatusCode::Unsupported);
 }
 
+// A server runs one of an artifact's targets, each with levels of its own.
+TEST_F(CheckModelTest, TellsTargetsApart) {
+  CompileRequest request = requestOf(kModels + "tiny-llama", "none");
+  CheckReport cpu = check(request);
+  request.options.target = "cuda:sm_90,cpu";
+  CheckReport both = check(request);
+  ASSERT_TRUE(both.status) << both.status.message();
+  ASSERT_EQ(both.targets.size(), 2u);
+  json targets = json::parse(checkJson(both))["targets"];
+  ASSERT_EQ(targets.size(), 2u);
+  for (const json &target : targets)
+    EXPECT_EQ(target["levels"], target["name"] == "cpu"
+                                    ? json({"x86-64-v3"})
+                                    : json({"sm_90", "compute_80"}));
+  EXPECT_THAT(checkTable(both), HasSubstr("cpu (x86-64-v3)\n"));
+  EXPECT_GE(both.tokenArenaBytes, cpu.tokenArenaBytes);
+  EXPECT_LT(both.tokenArenaBytes, 2 * cpu.tokenArenaBytes);
+}
+
+TEST_F(CheckModelTest, SaysThatThereIsNoTokenizer) {
+  EXPECT_THAT(check(requestOf(kModels + "families/gpt2", "none")).notes,
+              ::testing::Contains(HasSubstr("no tokenizer was found")));
+  EXPECT_THAT(
+      check(requestOf(kModels + "tiny-llama", "none")).notes,
+      ::testing::Not(::testing::Contains(HasSubstr("no tokenizer was found"))));
+}
+
 TEST_F(CheckModelTest, WritesNothing) {
   fs::copy(kModels + "tiny-llama", folder.file("model"));
   auto names = [&] {

@@ -101,6 +101,8 @@ TEST(CompileOptionsTest, ValuesAreChecked) {
           "evaluation tokens 64: there is no evaluation text");
   refused([](CompileOptions &o) { o.calibrationTokens = 64; },
           "calibration tokens 64: there is no calibration text");
+  refused([](CompileOptions &o) { o.levels = {""}; }, "is empty");
+  refused([](CompileOptions &o) { o.skip = {""}; }, "is empty");
   refused([](CompileOptions &o) { o.pruneLayers = 0; }, "layers to prune");
   refused([](CompileOptions &o) { o.pruneHeads = -1; }, "key heads to prune");
   refused([](CompileOptions &o) { o.pruneFfn = 1; }, "feed-forward to prune");

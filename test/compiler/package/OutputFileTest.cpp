@@ -114,6 +114,30 @@ TEST(OutputPathTest, ReplacesAnArtifactAndNothingElse) {
             StatusCode::IoError);
 }
 
+TEST(OutputPathTest, TensorsReplaceTensorsAndNoModel) {
+  testing::TempFolder folder;
+  const std::string tensors("\2\0\0\0\0\0\0\0{}", 10);
+  fs::create_directory(folder.file("model"));
+  folder.write("model/model.safetensors", tensors);
+  folder.write("dump.safetensors", tensors);
+  folder.write("notes.txt", "a text that is longer than a header");
+  folder.write("model.ingot", std::string(container::kMagic, 8) + "...");
+  std::string model = folder.file("model");
+  EXPECT_TRUE(checkTensorsPath(folder.file("new"), model));
+  EXPECT_TRUE(checkTensorsPath(folder.file("dump.safetensors"), model));
+  EXPECT_TRUE(checkTensorsPath("/dev/null", model));
+  for (const char *name : {"model/model.safetensors", "notes.txt"})
+    EXPECT_EQ(checkTensorsPath(folder.file(name), model).code(),
+              StatusCode::InvalidInput)
+        << name;
+  EXPECT_THAT(
+      checkTensorsPath(folder.file("model.ingot"), folder.file("model.ingot"))
+          .message(),
+      ::testing::HasSubstr("belongs to the model"));
+  EXPECT_EQ(checkTensorsPath(folder.file("none/new"), model).code(),
+            StatusCode::IoError);
+}
+
 TEST(OutputFileTest, ChecksumFailsPastTheEnd) {
   testing::TempFolder folder;
   Result<OutputFile> file = OutputFile::create(folder.file("out"), 4);

@@ -205,10 +205,10 @@ TEST_F(PlanTranslationTest, CudaTarget) {
     module attributes {plan.model = MODEL, plan.provenance = {compiler = "c", pipeline = "p"}} {
       plan.state @kv layers 1 kv_heads 1 head_dim 8 dtype f16 window 0
       plan.target @cuda layout "mma16" levels ["sm_90a", "compute_80"] logits @logits
-          token_arena_bytes 320 logit_row_arena_bytes 64 {
+          token_arena_bytes 448 logit_row_arena_bytes 64 {
         plan.buffer @q domain token offset 0 : !plan.rows<8>
         plan.buffer @a domain token offset 64 : !plan.rows<8>
-        plan.buffer @h domain token offset 128 : !plan.half_rows<8>
+        plan.buffer @h domain token offset 128 : !plan.half_rows<8, parts = 2>
         plan.buffer @logits domain logit_row offset 0 : !plan.rows<8>
         plan.kernel @wide op "attention" config {} scratch 0 geometry <threads = 128, shared = 256, rows = 64, tokens = 1>
         plan.kernel @split op "attention_split" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 16, tokens = 1>
@@ -269,8 +269,9 @@ TEST_F(PlanTranslationTest, CudaTarget) {
   EXPECT_EQ(attention->merge_kernel(), 2);
   const fbs::Buffer &halves = *target.buffers()->Get(2);
   EXPECT_EQ(halves.dtype(), fbs::DType::f16);
-  EXPECT_EQ(halves.scales_offset(), 128u);
-  EXPECT_EQ(halves.row_bytes(), 192u);
+  EXPECT_EQ(halves.sums_offset(), 128u);
+  EXPECT_EQ(halves.scales_offset(), 256u);
+  EXPECT_EQ(halves.row_bytes(), 320u);
 
   // What the code lacks, or has of another text, is named.
   messages.clear();

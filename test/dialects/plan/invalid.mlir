@@ -454,6 +454,25 @@ plan.target @cpu layout "r16" levels ["a"] logits @logits attributes {slots = 0 
 module attributes {test.type = !plan.half_rows<0>} {}
 // -----
 
+// A kernel for two parts, and rows of one.
+plan.source @src0 name "m" size 65536 hash "2d06800538d394c2"
+plan.weight @w encoding <f16> layout mma16 rows 16 columns 8 parts [#plan.part<source = @src0, name = "w", offset = 0, size = 256, stored = f16, rows = 16, columns = 8>]
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @y {
+  plan.buffer @x domain logit_row : !plan.half_rows<8>
+  plan.buffer @y domain logit_row : !plan.rows<16>
+  plan.kernel @linear_f16x2_t8 op "linear" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 32, tokens = 8>
+  plan.segment @main {
+    // expected-error @below {{linear_c11: kernel @linear_f16x2_t8 reads half rows of two parts, found '!plan.half_rows<8>'}}
+    plan.linear @x weight @w to @y k = 8 n = 16 column = 0 domain = logit_row variants [#plan.variant<1, 0, @linear_f16x2_t8>]
+  }
+}
+// -----
+
+// Three parts.
+// expected-error @below {{half_rows_c2: expected 1 or 2 parts, found 3}}
+module attributes {test.type = !plan.half_rows<8, parts = 3>} {}
+// -----
+
 // Half a warp.
 // expected-error @below {{geometry_c1: expected whole warps up to 1024 threads, at most 227 KiB and tiles of 1 to 1024, found 48 threads, 0 bytes, 1 x 1}}
 module attributes {test.geometry = #plan.geometry<threads = 48, shared = 0, rows = 1, tokens = 1>} {}

@@ -11,7 +11,7 @@
 // CHECK: plan.weight @q encoding <i8, group = 32> layout mma16
 // CHECK: plan.target @cuda layout "mma16" levels ["sm_90a", "sm_90", "sm_80", "compute_80"] logits @lm_head {
 // CHECK-NOT: quantized_rows
-// CHECK: plan.buffer @layer.0.attn_norm.halves domain token : !plan.half_rows<32>
+// CHECK: plan.buffer @layer.0.attn_norm.halves domain token : !plan.half_rows<32, parts = 2>
 // CHECK: plan.kernel @linear_i8g32_t8 op "linear" config {} scratch 0 geometry <threads = 128, shared = {{[0-9]+}}, rows = 32, tokens = 8>
 // CHECK: plan.kernel @attention_h16_f16 op "attention"
 // CHECK: plan.kernel @attention_split_h16_f16 op "attention_split"
@@ -26,7 +26,7 @@
 // CHECK-NEXT: plan.rms_norm @embed weight @norm quantized @layer.0.attn_norm.halves width = 32
 // CHECK-NEXT: plan.linear @layer.0.attn_norm.halves weight @q to @layer.0.qkv k = 32 n = 32 column = 0 domain = token variants [#plan.variant<1, 8, @linear_i8g32_t8>, #plan.variant<9, 16, @linear_i8g32_t16>, #plan.variant<17, 32, @linear_i8g32_t32>, #plan.variant<33, 64, @linear_i8g32_t64>, #plan.variant<65, 0, @linear_i8g32_p64>]
 // CHECK-NEXT: plan.linear @layer.0.attn_norm.halves weight @k
-// CHECK-NEXT: plan.linear @layer.0.attn_norm.halves weight @v {{.*}} variants [#plan.variant<1, 8, @linear_f16_t8>
+// CHECK-NEXT: plan.linear @layer.0.attn_norm.halves weight @v {{.*}} variants [#plan.variant<1, 8, @linear_f16x2_t8>
 // CHECK-NEXT: plan.rope_cache_write @layer.0.qkv
 // CHECK-NEXT: plan.attention @layer.0.rope state @kv0 layer 0 to @layer.0.attention quantized @layer.0.attention.halves {{.*}} split @attention_split_h16_f16 merge @attention_merge
 // CHECK-NEXT: plan.linear @layer.0.attention.halves weight @o residual @embed to @layer.0.o

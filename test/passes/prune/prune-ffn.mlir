@@ -9,6 +9,8 @@
 // CHECK: lm.weight @layer.0.up [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned
 // CHECK: lm.weight @layer.0.down [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned
 // CHECK: lm.weight @layer.0.up.bias [64]
+// What healing made of a matrix that keeps its shape takes its place.
+// CHECK: lm.weight @layer.1.o [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned
 // CHECK: lm.weight @layer.1.gate [96, 64] encoding <f32> layout r16 parts [#lm.part<source = @src0
 // CHECK-NOT: .pruned
 // CHECK: lm.linear {{.*}} @layer.0.up bias @layer.0.up.bias : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -45,6 +47,7 @@ lm.weight @layer.0.gate.pruned [64, 64] encoding <f32> layout r16 parts [#lm.par
 lm.weight @layer.0.up.pruned [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.0.up", offset = 279808, size = 16384, stored = f32, rows = 64, columns = 64>]
 lm.weight @layer.0.down.pruned [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.0.down", offset = 296192, size = 16384, stored = f32, rows = 64, columns = 64>]
 lm.weight @layer.0.up.bias.pruned [64] encoding <f32> layout row parts [#lm.part<source = @pruned, name = "layer.0.up.bias", offset = 312576, size = 256, stored = f32, rows = 64, columns = 1>]
+lm.weight @layer.1.o.pruned [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.1.o", offset = 409600, size = 16384, stored = f32, rows = 64, columns = 64>]
 lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.state @kv0 {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {

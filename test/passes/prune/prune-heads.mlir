@@ -6,6 +6,8 @@
 // CHECK-SAME: heads = 2 : i64, index = 1 : i64, kv_heads = 1
 // CHECK: lm.weight @layer.1.q [32, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned
 // CHECK: lm.weight @layer.1.o [64, 32] encoding <f32> layout r16 parts [#lm.part<source = @pruned
+// What healing made of a matrix that keeps its shape takes its place.
+// CHECK: lm.weight @layer.1.down [64, 96] encoding <f32> layout r16 parts [#lm.part<source = @pruned
 // CHECK-NOT: .pruned
 // Layers of another geometry have a state of their own.
 // CHECK: lm.state @kv0 {dtype = f16, head_dim = 16 : i64, kv_heads = 2 : i64, layers = 1 : i64}
@@ -44,6 +46,7 @@ lm.weight @layer.1.q.pruned [32, 64] encoding <f32> layout r16 parts [#lm.part<s
 lm.weight @layer.1.k.pruned [16, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.1.k", offset = 271616, size = 4096, stored = f32, rows = 16, columns = 64>]
 lm.weight @layer.1.v.pruned [16, 64] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.1.v", offset = 275712, size = 4096, stored = f32, rows = 16, columns = 64>]
 lm.weight @layer.1.o.pruned [64, 32] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.1.o", offset = 279808, size = 8192, stored = f32, rows = 64, columns = 32>]
+lm.weight @layer.1.down.pruned [64, 96] encoding <f32> layout r16 parts [#lm.part<source = @pruned, name = "layer.1.down", offset = 409600, size = 24576, stored = f32, rows = 64, columns = 96>]
 lm.weight @rope.0 [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
 lm.state @kv0 {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
 lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {

@@ -143,8 +143,10 @@ TEST(TokenChooser, GivesTheSamplersTokens) {
     for (bool chooses : {false, true}) {
       CoreRun run(chooses, drafts);
       unsigned seed = 0;
-      for (double temperature : {0.0, 0.5, 1.0, 3.0, 1e-9})
-        run.submit(plain(3 + int(seed), temperature, ++seed));
+      for (double temperature : {0.0, 0.5, 1.0, 3.0, 1e-9}) {
+        run.submit(plain(3 + int(seed), temperature, seed + 1));
+        ++seed;
+      }
       // Filters that keep the first alone, or everything.
       TokenRequest first = plain(5, 1, 7), all = plain(6, 1, 8);
       first.sampling.topK = 1;

@@ -511,6 +511,13 @@ TEST(HostileArtifactTest, cuda) {
       {"half rows of", [&](auto &t) { halves(t).row_bytes -= 64; }},
       {"half rows of", [&](auto &t) { halves(t).scales_offset = 0; }},
       {"half rows of", [&](auto &t) { halves(t).columns = 1u << 27; }},
+      {"half rows of", [&](auto &t) { halves(t).sums_offset = 64; }},
+      {"reads half rows of two parts, input: buffer \"halves",
+       [&](auto &t) {
+         for (auto &kernel : target(t).kernels)
+           if (kernel->op == "linear")
+             kernel->name = "linear_f16x2_t8";
+       }},
       {"leave the arena", [&](auto &t) { halves(t).offset += 64; }},
       {"is not half rows of",
        [&](auto &t) {

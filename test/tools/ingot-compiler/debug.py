@@ -114,8 +114,14 @@ for a, b in ((scratch / "changed.ingot", models / "tiny-qwen3"), (changed, model
 # What cannot be is refused by name.
 assert "expected --tokens" in run(1, "debug", "trace", right, "-o", dump).stderr
 assert "expected -o FILE" in run(1, "debug", "trace", right, "--tokens", "1").stderr
+for flag, value in (("--max-tokens", "2"), ("--tokenizer", right)):  # of a text
+    assert "excludes" in run(1, "debug", "trace", right, "--tokens", "1", flag, value, "-o", dump).stderr
 assert "tensor \"tokens\"" in run(2, "debug", "compare", right,
                                   models / "tiny-qwen3" / "model.safetensors").stderr
+wide = scratch / "wide.safetensors"
+text = json.dumps({"tokens": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
+wide.write_bytes(struct.pack("<Q", len(text)) + text + struct.pack("<q", 2**32 + 5))
+assert "holds 4294967301, which is no token id" in run(2, "debug", "compare", right, wide).stderr
 assert "outside the vocabulary" in run(2, "debug", "trace", right, "--tokens", "99999999", "-o",
                                        dump).stderr
 assert "other tokens" in run(2, "debug", "compare", right, stage, "--tokens", "1,2").stderr

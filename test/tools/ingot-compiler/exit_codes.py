@@ -106,6 +106,10 @@ run(2, "config.json: exists and is no artifact", "compile", own, "-o",
     own + "/config.json")
 assert pathlib.Path(own, "config.json").read_bytes() == \
     pathlib.Path(tiny, "config.json").read_bytes()
+run(2, "belongs to the model", "fit-exits", own, "--exits", "1", "--text",
+    str(models / "held-out.txt"), "-o", own + "/model-00001-of-00002.safetensors")
+run(2, "belongs to the model", "debug", "trace", own, "--tokens", "1", "-o",
+    own + "/tokenizer.json")
 run(2, "control character", "compile", tiny, "-o", out, "--name", "a\nb")
 run(2, "is not a valid module", "compile", file("bad.mlir", "module {"), "-o", out)
 run(2, "bad.mlir:1:", "compile", str(scratch / "bad.mlir"), "-o", out)

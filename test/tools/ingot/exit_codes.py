@@ -49,10 +49,17 @@ assert json.loads(run(0, "", "eval", good, "--text", held_out, "--window", "32",
                       "--json"))["perplexity"] > 1
 ids = run(0, "[", "tokenize", good, "--no-special", stdin=b"To be\n")
 assert run(0, "", "tokenize", good, "--decode", stdin=ids.encode()) == '"To be"\n'
+early = str(scratch / "early.ingot")
+run(0, "", "compile", tiny, "-o", early, "--levels", "x86-64-v3", "--exits", "1")
+curve = json.loads(run(0, "", "measure-exits", early, "--text", held_out, "--window", "16",
+                       "--prompt", "4", "--thresholds", "1e-9,1", "--json"))
+assert [point["bytes"] < 1 for point in curve["thresholds"]] == [True, False], curve
+assert curve["thresholds"][1]["disagreement"] == 0 and curve["rows"] > 0, curve
 
 # 1: wrong usage.
 run(1, "subcommand", )
 run(1, 'no command is named "melt"', "melt")
+run(1, 'expected a command, found "--bogus"', "--bogus", "run", good)
 run(1, "--bogus", "run", good, "--bogus")
 run(1, "model is required", "run")
 run(1, "--threads", "run", good, "--threads", "0")
@@ -65,6 +72,9 @@ run(1, "--bogus", "compile", tiny, "--bogus")
 for speculate in ("exit", "exit:", "exit:0", "exit:2x", "exit:-1", "ngrams"):
     run(1, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
 
+run(2, "--host is empty", "serve", good, "--host", "")
+run(2, "expected a name before the =", "serve", "=" + good)
+
 # 2: an input is missing or broken. A damaged artifact is refused wherever it is
 # damaged; where only the weights are, --verify finds it.
 missing = str(scratch / "missing.ingot")
@@ -73,6 +83,9 @@ for command in (["run", missing, "-p", "a"], ["inspect", missing], ["bench", mis
                 ["render", missing, hello], ["compile", missing, "-o", good + "2"]):
     run(2, missing, *command)
 run(2, "has none; compile it with --exits", "run", good, *greedy, "--speculate", "exit:1")
+run(3, "has no early exits", "measure-exits", good, "--text", held_out, "--window", "16",
+    "--prompt", "4")
+run(1, "--thresholds", "measure-exits", good, "--text", held_out, "--thresholds", "2")
 run(3, "has no early exits", "run", good, *greedy, "--exit-threshold", "0.5")
 whole = pathlib.Path(good).read_bytes()
 segments = json.loads(run(0, "", "inspect", good, "--json"))["segments"]

@@ -41,6 +41,15 @@ private:
   std::int64_t last_ = -1, count_ = 0, bytes_ = 0;
 };
 
+// Codes of an int8 cache are copied 16 at a time, each with the scales of four tokens,
+// where heads are multiples of 16 (KvTile.h); all else 8 at a time.
+bool copiesCodes(KvKind kv, std::int32_t headDim) {
+  return kv == KvKind::I8 && headDim % 16 == 0;
+}
+std::int32_t cellElements(KvKind kv, std::int32_t headDim) {
+  return copiesCodes(kv, headDim) ? 16 : 8;
+}
+
 // What loadKeyValues (KvTile.h) asks for in a step of whose tokens [first, last] are
 // visible: keys alone; values ask for the same.
 struct StepRequests {
@@ -49,8 +58,9 @@ struct StepRequests {
 };
 StepRequests stepRequests(const AttentionWork &work, std::int32_t first,
                           std::int32_t last) {
-  const std::int32_t pieces = abi::attentionPaddedDim(work.headDim) / 8;
-  const std::int64_t bytes = 8 * elementBytes(work.kv);
+  const std::int32_t cell = cellElements(work.kv, work.headDim);
+  const std::int32_t pieces = abi::attentionPaddedDim(work.headDim) / cell;
+  const std::int64_t bytes = cell * elementBytes(work.kv);
   // Blocks of the cache lie anywhere; far apart is enough.
   constexpr std::int64_t kBlock = std::int64_t(1) << 32;
   StepRequests made;
@@ -58,7 +68,7 @@ StepRequests stepRequests(const AttentionWork &work, std::int32_t first,
        begin < (last + 1) * pieces; begin += kLanes) {
     Ascending elements, scales, table;
     for (std::int32_t i = begin; i < begin + kLanes; ++i) {
-      const std::int32_t token = i / pieces, d = i % pieces * 8;
+      const std::int32_t token = i / pieces, d = i % pieces * cell;
       if (token < first || token > last || d >= work.headDim)
         continue;
       const std::int64_t block = token / abi::kBlockTokens;
@@ -66,7 +76,10 @@ StepRequests stepRequests(const AttentionWork &work, std::int32_t first,
       elements.touch(block * kBlock +
                          (inBlock * work.headDim + d) * elementBytes(work.kv),
                      bytes);
-      scales.touch(block * kBlock + inBlock * 4, 4);
+      if (copiesCodes(work.kv, work.headDim))
+        scales.touch(block * kBlock + inBlock / 4 * 16, 16);
+      else
+        scales.touch(block * kBlock + inBlock * 4, 4);
       table.touch(block * 4, 4);
     }
     elements.addTo(made.elements);
@@ -77,14 +90,15 @@ StepRequests stepRequests(const AttentionWork &work, std::int32_t first,
   return made;
 }
 
-// Where the copies of keys and values fall in shared memory: a token's pieces side by
-// side, tokens (paddedDim + 8) halves apart.
-double copyPasses(std::int32_t headDim) {
-  const std::int32_t pieces = abi::attentionPaddedDim(headDim) / 8;
+// Where the copies of keys and values fall in shared memory: a token's pieces where
+// their float16 will be, tokens (paddedDim + 8) halves apart.
+double copyPasses(KvKind kv, std::int32_t headDim) {
+  const std::int32_t cell = cellElements(kv, headDim);
+  const std::int32_t pieces = abi::attentionPaddedDim(headDim) / cell;
   const std::int64_t stride = (abi::attentionPaddedDim(headDim) + 8) * 2;
   std::vector<std::int64_t> addresses;
   for (std::int32_t i = 0; i < abi::attentionStep(headDim) * pieces; ++i)
-    addresses.push_back(i / pieces * stride + i % pieces * 16);
+    addresses.push_back(i / pieces * stride + i % pieces * cell * 2);
   return bankPasses(addresses, 16);
 }
 
@@ -232,7 +246,8 @@ LaunchTraffic attentionTraffic(const AttentionWork &work, bool split) {
     made.neededBytes += bytes;
   }
   const std::int64_t stride = (abi::attentionPaddedDim(work.headDim) + 8) * 2;
-  made.conflict = std::max(matrixPasses(stride), copyPasses(work.headDim));
+  made.conflict =
+      std::max(matrixPasses(stride), copyPasses(work.kv, work.headDim));
   if (split)
     made.conflict = std::max(made.conflict, matrixPasses((step + 8) * 2));
   return made;
@@ -348,12 +363,13 @@ LaunchTraffic ropeWriteTraffic(const RopeWriteWork &work) {
   const Requests stored =
       rowRequests(1, dim, elementBytes(work.kv), elementBytes(work.kv) * dim);
   const double scale = work.kv == KvKind::I8 ? 1 : 0;
-  made.cache.bytesWritten += rows * 2 * kvHeads * kvBytes(work.kv, dim, 1);
-  made.cache.sectorsWritten += rows * 2 * kvHeads * (stored.sectors + scale);
-  made.cache.idealWritten += rows * 2 * kvHeads * (stored.ideal + scale);
+  const double stores = 2 * kvHeads * (rows - work.padding);
+  made.cache.bytesWritten += stores * kvBytes(work.kv, dim, 1);
+  made.cache.sectorsWritten += stores * (stored.sectors + scale);
+  made.cache.idealWritten += stores * (stored.ideal + scale);
   made.neededBytes += rows * ((rotated + kvHeads) * double(4 * dim) +
-                              double(work.heads * 4 * dim) + double(8 * half) +
-                              2 * kvHeads * kvBytes(work.kv, dim, 1));
+                              double(work.heads * 4 * dim) + double(8 * half)) +
+                      stores * kvBytes(work.kv, dim, 1);
   // Elements that rotate together lie side by side: every second word.
   std::vector<std::int64_t> pairs;
   for (std::int64_t i = 0; i < half && work.interleaved; ++i)

@@ -102,6 +102,7 @@ struct RopeWriteWork {
   std::int32_t headDim = 0, heads = 0, kvHeads = 0, rotaryDim = 0;
   KvKind kv = KvKind::F16;
   std::int32_t rows = 0;
+  std::int32_t padding = 0; // rows among them that write nothing to the cache
   bool hasNorm = false, isLayerNorm = false, isNormOfRow = false;
   bool hasOwnNorms = false; // weights for each head
   bool interleaved = false;

@@ -4,6 +4,7 @@
 #include "runtime/execute/cuda/cost/PredictStep.h"
 
 #include "runtime/execute/cuda/AttentionTiles.h"
+#include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 
 #include <algorithm>
@@ -72,6 +73,7 @@ public:
     step_ = &step;
     cuts_.clear();
     costs_.clear();
+    libraryProducts_ = 0;
     for (const fbs::ProgramSegment *segment : *target_.segments())
       for (const fbs::Launch *launch : *segment->launches())
         if (Status status = add(*launch); !status)
@@ -85,6 +87,7 @@ public:
       cost.idealSeconds += kernel.idealSeconds;
       cost.kernels.push_back(kernel);
     }
+    cost.libraryProducts = libraryProducts_;
     std::sort(cost.kernels.begin(), cost.kernels.end(),
               [](const KernelCost &a, const KernelCost &b) {
                 return a.seconds > b.seconds;
@@ -160,10 +163,8 @@ private:
   std::int32_t rowsOf(fbs::Domain domain) const {
     return domain == fbs::Domain::logit_row ? step_->logitRows : step_->rows;
   }
-  // 0: a scale for each row, or none.
-  std::int32_t groupOf(const fbs::Weight &weight) const {
-    const std::uint32_t group = weight.encoding()->group();
-    return group >= weight.columns() ? 0 : std::int32_t(group);
+  static std::int32_t groupOf(const fbs::Weight &weight) {
+    return std::int32_t(weight.encoding()->group());
   }
   std::int32_t partsOf(std::int32_t buffer) const {
     return buffer >= 0 &&
@@ -223,14 +224,19 @@ private:
     const std::int32_t rows = rowsOf(op.domain());
     if (rows == 0)
       return Status::ok();
+    const fbs::Kernel &kernel =
+        *target_.kernels()->Get(variantFor(launch, rows));
+    if (kernel.op()->string_view() == kLibraryLinear) {
+      ++libraryProducts_;
+      return Status::ok();
+    }
     const fbs::Weight &weight = *plan_.weights()->Get(unsigned(op.weight()));
     LinearWork work;
     work.code = codeOf(*weight.encoding());
     work.group = groupOf(weight);
     work.minimum = weight.encoding()->minimum();
     work.parts = partsOf(op.input());
-    work.geometry =
-        geometryOf(*target_.kernels()->Get(variantFor(launch, rows)));
+    work.geometry = geometryOf(kernel);
     work.n = std::int32_t(op.n());
     work.k = std::int32_t(op.k());
     work.tokens = rows;
@@ -253,6 +259,9 @@ private:
     work.rotaryDim = std::int32_t(op.rotary_dim());
     work.kv = kindOf(state);
     work.rows = step_->rows;
+    work.padding = step_->rows;
+    for (const StepSequence &sequence : step_->sequences)
+      work.padding -= sequence.numRows;
     work.hasNorm = op.q_norm() >= 0 || op.k_norm() >= 0;
     work.isLayerNorm = op.norm_kind() == fbs::NormKind::layer;
     work.isNormOfRow = op.norm_rows();
@@ -331,6 +340,7 @@ private:
   const StepShape *step_ = nullptr;
   std::vector<std::pair<AttentionShape, CutStep>> cuts_;
   std::map<std::uint32_t, KernelCost> costs_;
+  std::uint32_t libraryProducts_ = 0;
 };
 
 // Index of the level; its name must be one of the target's cubins.
@@ -368,7 +378,8 @@ Result<PredictedCost> predictCost(const fbs::Plan &plan,
     facts.needs.sharedBytes = std::int32_t(kernel->shared_bytes());
     for (const fbs::KernelSymbol *symbol : *kernel->symbols())
       if (symbol->level() == level) {
-        facts.needs.registers = std::int32_t(symbol->registers());
+        facts.needs.registers =
+            std::int32_t(std::min(symbol->registers(), 1u << 16));
         facts.needs.sharedBytes +=
             std::int32_t(std::min(symbol->static_shared_bytes(), 1u << 20));
         facts.spillBytes = symbol->spill_bytes();

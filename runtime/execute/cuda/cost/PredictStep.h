@@ -41,6 +41,9 @@ struct StepCost {
   std::int32_t rows = 0;    // of the step
   std::int32_t context = 0; // positions that the last row of a sequence sees
   std::uint32_t launches = 0;
+  // Products that are left to a library (LibraryUse.h), of which nothing is known:
+  // they are in no other figure, so what is a bound stays one.
+  std::uint32_t libraryProducts = 0;
   std::vector<KernelCost> kernels; // most seconds first
   LaunchTraffic traffic;
   double seconds = 0;

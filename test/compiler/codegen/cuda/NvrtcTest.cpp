@@ -162,7 +162,7 @@ TEST_F(NvrtcTest, TargetsALlamaShapedModel) {
                                     "attention_split_h128_f16",
                                     "attention_merge",
                                     "gather_rows"};
-  for (const char *encoding : {"i8g128", "f16"})
+  for (const char *encoding : {"i8g128", "f16x2"})
     for (const char *tile : {"t8", "t16", "t32", "t64", "p64"})
       names.push_back(std::string("linear_") + encoding + "_" + tile);
   TempFolder folder;

@@ -227,8 +227,160 @@ TEST(NormalizedOps, SkipNormGivesItsSum) {
   wide.node("com.microsoft.SkipSimplifiedLayerNormalization",
             {"x", "x", "gamma"}, {"y"});
   wide.output("y");
-  EXPECT_THAT(wide.problem(),
-              HasSubstr("gamma is not one number for each column"));
+  EXPECT_THAT(wide.problem(), HasSubstr("gamma is [1, 1, 2], expected [2]"));
+}
+
+// Large numbers close together: the mean of their squares less the square of
+// their mean is not their variance in float32.
+TEST(NormalizedOps, MeanVarianceOfNumbersFarFromZero) {
+  OnnxModel model(13);
+  model.input("x",
+              tensor<float>({1, 1, 1, 4}, Floats{10000, 10001, 10002, 10003}));
+  model.node("MeanVarianceNormalization", {"x"}, {"y"});
+  model.output("y");
+  const float unit = 1 / std::sqrt(1.25f);
+  EXPECT_THAT(model.values<float>(),
+              ElementsAre(FloatNear(-1.5f * unit, 1e-4f),
+                          FloatNear(-0.5f * unit, 1e-4f),
+                          FloatNear(0.5f * unit, 1e-4f),
+                          FloatNear(1.5f * unit, 1e-4f)));
+}
+
+// As numpy sorts them, NaNs are the greatest; every place is written.
+TEST(NormalizedOps, TopKOfNans) {
+  const float nan = std::nanf("");
+  for (bool largest : {true, false}) {
+    OnnxModel model(24);
+    model.input("x", tensor<float>({5}, Floats{1, nan, 3, nan, 2}));
+    model.initializer("k", tensor<std::int64_t>({1}, Ints{5}));
+    OnnxModel::set(model.node("TopK", {"x", "k"}, {"v", "i"}), "largest",
+                   largest);
+    model.output("i");
+    EXPECT_EQ(model.values<std::int64_t>(),
+              (largest ? Ints{1, 3, 2, 4, 0} : Ints{0, 4, 2, 1, 3}));
+  }
+}
+
+// One scale, and more zero points than that.
+TEST(NormalizedOps, ZeroPointsAreAsManyAsScales) {
+  OnnxModel model(13);
+  model.input("x", tensor<float>({4}, Floats{1, 2, 3, 4}));
+  model.initializer("scale", tensor<float>({}, Floats{1}));
+  model.initializer("zero", tensor<std::int8_t>({4}, {1, 2, 3, 4}));
+  OnnxModel::set(model.node("QuantizeLinear", {"x", "scale", "zero"}, {"y"}),
+                 "axis", 7);
+  model.output("y");
+  EXPECT_THAT(model.problem(),
+              HasSubstr("scales and zero points have different shapes"));
+}
+
+// A softmax in doubles tells apart what float32 cannot.
+TEST(NormalizedOps, SoftmaxPrecisionOfAttention) {
+  auto run = [](std::int64_t precision) {
+    OnnxModel model(23);
+    // Scores 0 and -20 (q k / 1): shares of 1 and exp(-20).
+    model.input("q", tensor<float>({1, 1, 1, 1}, Floats{1}));
+    model.input("k", tensor<float>({1, 1, 2, 1}, Floats{0, -20}));
+    model.input("v", tensor<float>({1, 1, 2, 1}, Floats{1, -1}));
+    auto *node = model.node("Attention", {"q", "k", "v"}, {"y"});
+    OnnxModel::set(node, "softmax_precision", precision);
+    model.output("y");
+    return model;
+  };
+  for (std::int64_t precision : {1, 10, 11, 16})
+    EXPECT_THAT(run(precision).values<float>(),
+                ElementsAre(FloatNear(1, 1e-6f)));
+  EXPECT_THAT(run(7).problem(), HasSubstr("softmax_precision 7"));
+}
+
+// An attribute of another type than it has is not taken for an absent one.
+TEST(NormalizedOps, AttributesOfAnotherTypeAreRefused) {
+  OnnxModel soft(11);
+  soft.input("x", tensor<float>({2, 2}, Floats(4, 1.0f)));
+  OnnxModel::set(soft.node("Softmax", {"x"}, {"y"}), "axis", 0.0f);
+  soft.output("y");
+  EXPECT_THAT(soft.problem(), HasSubstr("attribute \"axis\" is not supported, "
+                                        "or not of its type"));
+  OnnxModel sum(11);
+  sum.input("x", tensor<float>({2, 2}, Floats(4, 1.0f)));
+  OnnxModel::set(sum.node("ReduceSum", {"x"}, {"y"}), "axes", 0);
+  sum.output("y");
+  EXPECT_THAT(sum.problem(), HasSubstr("attribute \"axes\" is not known"));
+  OnnxModel norm(15);
+  norm.input("x", tensor<float>({1, 1}, Floats{1}));
+  norm.initializer("one", tensor<float>({1}, Floats{1}));
+  OnnxModel::set(
+      norm.node("BatchNormalization", {"x", "one", "one", "one", "one"}, {"y"}),
+      "training_mode", 1.0f);
+  norm.output("y");
+  EXPECT_THAT(norm.problem(),
+              HasSubstr("attribute \"training_mode\" is not known"));
+}
+
+// Segment ids choose rows of their table: one without the other says nothing.
+TEST(NormalizedOps, EmbedLayerNormalizationTakesSegmentsAndTheirTable) {
+  auto problem = [](const char *segments, const char *table) {
+    OnnxModel model(17);
+    model.input("ids", tensor<std::int32_t>({1, 2}, {0, 1}));
+    model.input("segments", tensor<std::int32_t>({1, 2}, {0, 0}));
+    for (const char *name : {"words", "places", "kinds"})
+      model.initializer(name, tensor<float>({2, 2}, Floats(4, 1.0f)));
+    model.initializer("gamma", tensor<float>({2}, Floats(2, 1.0f)));
+    model.initializer("positions", tensor<std::int32_t>({1, 2}, {0, 1}));
+    model.node("com.microsoft.EmbedLayerNormalization",
+               {"ids", segments, "words", "places", table, "gamma", "gamma", "",
+                "positions"},
+               {"y"});
+    model.output("y");
+    auto outputs = model.run();
+    return outputs.isOk() ? std::string() : outputs.status().message();
+  };
+  EXPECT_EQ(problem("segments", "kinds"), "");
+  EXPECT_EQ(problem("", ""), "");
+  for (auto [segments, table] :
+       {std::pair("segments", ""), std::pair("", "kinds")})
+    EXPECT_THAT(problem(segments, table),
+                HasSubstr("segment ids and their table are expected together"));
+}
+
+// Exporters make a shape of int32 and cast it: -1 is what is left there too.
+TEST(NormalizedOps, ShapesThatWereCast) {
+  for (const char *op : {"Cast", "CastLike"}) {
+    OnnxModel model(19);
+    model.input("x", tensor<float>({2, 3}, Floats{1, 2, 3, 4, 5, 6}));
+    model.initializer("small", tensor<std::int32_t>({2}, {-1, 2}));
+    model.initializer("wide", tensor<std::int64_t>({1}, Ints{0}));
+    if (std::string(op) == "Cast")
+      OnnxModel::set(model.node(op, {"small"}, {"shape"}), "to",
+                     static_cast<int>(OnnxType::Int64));
+    else
+      model.node(op, {"small", "wide"}, {"shape"});
+    model.node("Reshape", {"x", "shape"}, {"y"});
+    model.output("y");
+    auto outputs = model.run();
+    ASSERT_TRUE(outputs.isOk()) << op << ": " << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].dims, (Ints{3, 2}));
+  }
+}
+
+// A negative pad takes elements away before what is left is repeated.
+TEST(NormalizedOps, PadsThatTakeAwayAndRepeat) {
+  const std::pair<const char *, Floats> cases[] = {
+      {"constant", {2, 3, 4, 0, 0}},
+      {"edge", {2, 3, 4, 4, 4}},
+      {"reflect", {2, 3, 4, 3, 2}},
+      {"wrap", {2, 3, 4, 2, 3}}};
+  for (const auto &[mode, expected] : cases) {
+    OnnxModel model(19);
+    model.input("x", tensor<float>({4}, Floats{1, 2, 3, 4}));
+    model.initializer("pads", tensor<std::int64_t>({2}, Ints{-1, 2}));
+    auto *attr = model.node("Pad", {"x", "pads"}, {"y"})->add_attribute();
+    attr->set_name("mode");
+    attr->set_type(onnxproto::AttributeProto::STRING);
+    attr->set_s(mode);
+    model.output("y");
+    EXPECT_EQ(model.values<float>(), expected) << mode;
+  }
 }
 
 } // namespace

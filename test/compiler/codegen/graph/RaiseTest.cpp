@@ -299,6 +299,70 @@ TEST(Raise, Rotary) {
   }
 }
 
+// Some columns of a head turn, the others are joined to them again.
+struct PartialForm {
+  std::string name;
+  std::string rest = "x"; // that the others come from
+  std::int64_t from = 8;  // of 12 columns
+  bool restFirst = false;
+  bool fuses = true;
+};
+
+TEST(Raise, PartialRotary) {
+  for (const PartialForm &form :
+       {PartialForm{.name = "the rest of the heads"},
+        PartialForm{
+            .name = "the rest of other heads", .rest = "z", .fuses = false},
+        PartialForm{.name = "other columns", .from = 4, .fuses = false},
+        PartialForm{
+            .name = "the rest first", .restFirst = true, .fuses = false}}) {
+    SCOPED_TRACE(form.name);
+    OnnxModel model(17);
+    model.input("x", tensor<float>({1, 2, 3, 12}, randomFloats(72, 1)));
+    model.input("z", tensor<float>({1, 2, 3, 12}, randomFloats(72, 2)));
+    model.input("f", tensor<float>({1, 3, 4}, randomFloats(12, 3)));
+    auto ints = [&](const std::string &name, Ints values) {
+      model.initializer(
+          name, tensor<std::int64_t>({std::int64_t(values.size())}, values));
+      return name;
+    };
+    auto slice = [&](const std::string &of, std::int64_t begin,
+                     std::int64_t end, const std::string &to) {
+      model.node("Slice",
+                 {of, ints(to + "b", {begin}), ints(to + "e", {end}), "last"},
+                 {to});
+    };
+    ints("one", {1});
+    ints("last", {3});
+    OnnxModel::set(model.node("Concat", {"f", "f"}, {"angles"}), "axis", -1);
+    for (auto [op, to] : {std::pair("Cos", "c"), std::pair("Sin", "s")}) {
+      model.node(op, {"angles"}, {std::string(to) + "0"});
+      model.node("Unsqueeze", {std::string(to) + "0", "one"}, {to});
+    }
+    slice("x", 0, 8, "part");
+    slice(form.rest, form.from, form.from + 4, "kept");
+    slice("part", 0, 4, "first");
+    slice("part", 4, 8, "second");
+    model.node("Neg", {"second"}, {"n"});
+    OnnxModel::set(model.node("Concat", {"n", "first"}, {"turned"}), "axis",
+                   -1);
+    model.node("Mul", {"part", "c"}, {"a"});
+    model.node("Mul", {"turned", "s"}, {"b"});
+    model.node("Add", {"a", "b"}, {"r"});
+    OnnxModel::set(form.restFirst ? model.node("Concat", {"kept", "r"}, {"y"})
+                                  : model.node("Concat", {"r", "kept"}, {"y"}),
+                   "axis", -1);
+    model.output("y");
+    Both both = runBoth(model);
+    expectSame(both);
+    EXPECT_THAT(both.operators, Contains("RotaryEmbedding"));
+    // The other is that of the angles.
+    EXPECT_EQ(
+        std::count(both.operators.begin(), both.operators.end(), "Concat"),
+        form.fuses ? 1 : 2);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The operator RotaryEmbedding before an attention
 //===----------------------------------------------------------------------===//

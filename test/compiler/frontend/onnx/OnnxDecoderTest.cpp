@@ -6,13 +6,18 @@
 #include "compiler/frontend/onnx/OnnxProbe.h"
 #include "compiler/frontend/onnx/RotaryTables.h"
 #include "compiler/stored/StoredRows.h"
+#include "test/compiler/frontend/TempFolder.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <climits>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <regex>
 
 namespace ingot {
@@ -84,10 +89,202 @@ class Exports : public ::testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Forms, Exports,
                          ::testing::Values("target/attention", "target/gqa",
                                            "target/decomposed",
-                                           "target-int4/int4"));
+                                           "target-int4/int4",
+                                           "tiny-qwen2/decomposed",
+                                           "tiny-qwen3/decomposed"));
 
 TEST_P(Exports, GiveTheModuleOfTheFolder) {
   expectModelOfFolder(kModels + GetParam());
+}
+
+// Other families, as torch.onnx.export or onnxruntime's optimizer leaves them: learned positions and transposed
+// matrices; parallel blocks; partial rotation; q, k and v (of each head, of each
+// group, or one after another), gate and up in one product; windows; layers
+// without rotation; norms of what is added and of rows of q and k; multipliers.
+class Families : public ::testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(
+    Exports, Families,
+    ::testing::Values("gpt2/decomposed", "gpt2/multi-head",
+                      "gpt-neox/decomposed", "gpt-neox-sequential/decomposed",
+                      "phi3/decomposed", "phi3/gqa", "stablelm/decomposed",
+                      "stablelm-parallel/decomposed", "falcon/decomposed",
+                      "qwen2-window/decomposed", "smollm3/decomposed",
+                      "starcoder2/decomposed", "olmo2/decomposed",
+                      "granite/decomposed"),
+    [](const auto &info) {
+      return std::regex_replace(std::string(info.param), std::regex("[-/]"),
+                                "_");
+    });
+
+TEST_P(Families, GiveTheModuleOfTheFolder) {
+  expectModelOfFolder(kModels + "families/" + GetParam());
+}
+
+// An export with other attributes: they are read, or it is refused.
+class ChangedExport : public ::testing::Test {
+protected:
+  ChangedExport() {
+    std::ifstream file(kModels + "target/attention.onnx", std::ios::binary);
+    EXPECT_TRUE(model_.ParseFromIstream(&file));
+  }
+
+  // Sets an attribute of the first `count` nodes of a kind in each layer.
+  template <typename T>
+  void set(const std::string &op, const std::string &name, T value,
+           int count = INT_MAX) {
+    int seen = 0;
+    for (auto &node : *model_.mutable_graph()->mutable_node()) {
+      if (node.op_type() == "Attention" && op != "Attention")
+        seen = 0; // the next layer
+      if (node.op_type() != op || seen++ >= count)
+        continue;
+      onnxproto::AttributeProto *attribute = nullptr;
+      for (auto &one : *node.mutable_attribute())
+        if (one.name() == name)
+          attribute = &one;
+      if (!attribute)
+        attribute = node.add_attribute();
+      attribute->set_name(name);
+      if constexpr (std::is_same_v<T, float>) {
+        attribute->set_type(onnxproto::AttributeProto::FLOAT);
+        attribute->set_f(value);
+      } else {
+        attribute->set_type(onnxproto::AttributeProto::INT);
+        attribute->set_i(value);
+      }
+    }
+  }
+  // The rotation tables with their first columns alone.
+  void narrowTables(std::int64_t columns) {
+    for (auto &tensor : *model_.mutable_graph()->mutable_initializer())
+      if (tensor.name() == "cos_cache" || tensor.name() == "sin_cache") {
+        const std::size_t row = std::size_t(tensor.dims(1)) * 2;
+        std::string kept;
+        for (std::size_t at = 0; at < tensor.raw_data().size(); at += row)
+          kept += tensor.raw_data().substr(at, std::size_t(columns) * 2);
+        tensor.set_dims(1, columns);
+        tensor.set_raw_data(kept);
+      }
+  }
+  Result<ModelSpec> import() {
+    folder_.write("m.onnx", model_.SerializeAsString());
+    for (const char *name : {"config.json", "model.safetensors"})
+      std::filesystem::copy_file(kModels + "target/" + name,
+                                 folder_.file(name));
+    return importModel(folder_.file("m.onnx"));
+  }
+  void expectRefused(const std::string &why) {
+    auto spec = import();
+    ASSERT_FALSE(spec.isOk());
+    EXPECT_THAT(spec.status().message(), HasSubstr(why));
+  }
+
+  onnxproto::ModelProto model_;
+  testing::TempFolder folder_;
+};
+
+TEST_F(ChangedExport, InterleavedRotation) {
+  set("RotaryEmbedding", "interleaved", 1);
+  auto spec = import();
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  for (const LayerSpec &layer : spec->layers) {
+    EXPECT_EQ(layer.rotary.layout, RotaryLayout::Interleaved);
+    EXPECT_EQ(layer.rotary.dim, 32);
+    EXPECT_EQ(layer.rotary.theta, 10000.0);
+  }
+}
+
+TEST_F(ChangedExport, InterleavedRotationOfQueriesAlone) {
+  set("RotaryEmbedding", "interleaved", 1, 1);
+  expectRefused("q and k turn by different angles");
+}
+
+// The first 8 of 16 frequencies of a base are the 8 of its root.
+TEST_F(ChangedExport, PartialRotation) {
+  set("RotaryEmbedding", "rotary_embedding_dim", 16);
+  narrowTables(8);
+  auto spec = import();
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  for (const LayerSpec &layer : spec->layers) {
+    EXPECT_EQ(layer.rotary.layout, RotaryLayout::Half);
+    EXPECT_EQ(layer.rotary.dim, 16);
+    EXPECT_EQ(layer.rotary.theta, 100.0);
+    EXPECT_EQ(layer.headDim, 32);
+  }
+}
+
+TEST_F(ChangedExport, RotationWiderThanItsTables) {
+  narrowTables(8);
+  expectRefused("turns 32 columns of a head by tables for 16");
+}
+
+TEST_F(ChangedExport, RotationNarrowerThanItsTables) {
+  set("RotaryEmbedding", "rotary_embedding_dim", 16);
+  expectRefused("turns 16 columns of a head by tables for 32");
+}
+
+// Without positions the tables have a row for each step, which these have not.
+TEST_F(ChangedExport, RotationWithoutPositions) {
+  for (auto &node : *model_.mutable_graph()->mutable_node())
+    if (node.op_type() == "RotaryEmbedding")
+      node.mutable_input()->RemoveLast();
+  expectRefused("RotaryEmbedding");
+}
+
+TEST_F(ChangedExport, ScaleAndSoftCap) {
+  set("Attention", "scale", 0.3f);
+  set("Attention", "softcap", 2.0f);
+  auto spec = import();
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  for (const LayerSpec &layer : spec->layers) {
+    EXPECT_EQ(static_cast<float>(layer.softmaxScale), 0.3f);
+    EXPECT_EQ(layer.softCap, 2.0);
+  }
+}
+
+TEST_F(ChangedExport, AttentionThatIsNotCausal) {
+  set("Attention", "is_causal", 0);
+  expectRefused("is neither causal nor masked");
+}
+
+// A window that is wider than a probe shows at the end of the model's context, and
+// one that is wider than that is none.
+TEST(OnnxDecoder, WideWindowsAreSeen) {
+  namespace fs = std::filesystem;
+  const fs::path phi3 = kModels + "families/phi3";
+  for (auto [given, expected] : {std::pair<std::int64_t, std::int64_t>(50, 50),
+                                 {71, 71},
+                                 {300, 300},
+                                 {600, 0}}) {
+    SCOPED_TRACE(given);
+    onnxproto::ModelProto model;
+    std::ifstream file(phi3 / "decomposed.onnx", std::ios::binary);
+    ASSERT_TRUE(model.ParseFromIstream(&file));
+    int changed = 0;
+    for (auto &node : *model.mutable_graph()->mutable_node())
+      if (node.op_type() == "Constant" && node.attribute(0).has_t()) {
+        auto *tensor = node.mutable_attribute(0)->mutable_t();
+        std::int64_t value = 0;
+        if (tensor->data_type() != onnxproto::TensorProto::INT64 ||
+            tensor->raw_data().size() != sizeof(value))
+          continue;
+        std::memcpy(&value, tensor->raw_data().data(), sizeof(value));
+        if (value != 50)
+          continue;
+        tensor->set_raw_data(&given, sizeof(given));
+        ++changed;
+      }
+    ASSERT_EQ(changed, 1);
+    testing::TempFolder folder;
+    folder.write("m.onnx", model.SerializeAsString());
+    for (const char *name : {"config.json", "model.safetensors"})
+      fs::copy_file(phi3 / name, folder.file(name));
+    auto spec = importModel(folder.file("m.onnx"));
+    ASSERT_TRUE(spec.isOk()) << spec.status().message();
+    ASSERT_EQ(spec->contextLength, 512);
+    for (const LayerSpec &layer : spec->layers)
+      EXPECT_EQ(layer.slidingWindow, expected);
+  }
 }
 
 // A real model: SmolLM2-135M-Instruct, 30 layers of 9 heads over 3.

@@ -69,6 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Geometry{16, "f16", 4, 2}, Geometry{64, "f16", 3, 1},
                     Geometry{16, "f16", 19, 1}, Geometry{32, "f16", 6, 2},
                     Geometry{64, "bf16", 2, 2}, Geometry{64, "i8", 4, 1},
+                    Geometry{24, "i8", 2, 1}, Geometry{128, "i8", 2, 2},
                     Geometry{80, "f16", 2, 1}, Geometry{128, "f16", 2, 1},
                     Geometry{256, "f16", 1, 1}),
     nameOf);

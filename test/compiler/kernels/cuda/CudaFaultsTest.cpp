@@ -35,7 +35,7 @@ using Run = std::function<std::vector<float>(const simt::LaunchOptions &,
                                              simt::LaunchReport *)>;
 
 // Plants every fault that `run` has a place for; returns how many of each kind.
-std::map<Plant, int> plantAll(const char *what, std::uint64_t seed,
+std::map<Plant, int> plantAll(const std::string &what, std::uint64_t seed,
                               const Run &run) {
   simt::LaunchReport clean;
   const std::vector<float> right = run({}, &clean);
@@ -67,7 +67,7 @@ std::map<Plant, int> plantAll(const char *what, std::uint64_t seed,
 TEST(CudaFaults, OfLinear) {
   Random random(61);
   // Long enough that the rings go around.
-  for (const char *encoding : {"f16", "i8g32"})
+  for (const char *encoding : {"f16x2", "i8g32"})
     for (const char *tile : {"t8", "t32", "t64", "p64"}) {
       const LinearCase problem(random, encoding, {7, 1800, 20}, false);
       const auto planted =
@@ -83,18 +83,22 @@ TEST(CudaFaults, OfLinear) {
 
 TEST(CudaFaults, OfAttention) {
   Random random(62);
-  const AttentionCase problem(random, {64, "f16", 4, 2}, {{300, 2}, {90, 1}}, 0,
-                              0);
-  for (Cut cut : {Cut::Split, Cut::Wide}) {
-    const auto planted =
-        plantAll(cut == Cut::Split ? "attention_split" : "attention", 72,
-                 [&](const auto &options, auto *report) {
-                   return problem.run(cut, 1000, options, report);
-                 });
-    EXPECT_EQ(planted.at(Plant::SkipBarrier), cut == Cut::Split ? 3 : 1);
-    EXPECT_EQ(planted.at(Plant::WaitTooFew), 1);
-    EXPECT_GE(planted.at(Plant::ShiftShared), 4);
-    EXPECT_GE(planted.at(Plant::SwapFragment), 4);
+  // Elements of the last two become float16 where they were copied to.
+  for (const char *kv : {"f16", "bf16", "i8"}) {
+    const AttentionCase problem(random, {64, kv, 4, 2}, {{300, 2}, {90, 1}}, 0,
+                                0);
+    for (Cut cut : {Cut::Split, Cut::Wide}) {
+      const auto planted = plantAll(
+          std::string(cut == Cut::Split ? "attention_split_" : "attention_") +
+              kv,
+          72, [&](const auto &options, auto *report) {
+            return problem.run(cut, 1000, options, report);
+          });
+      EXPECT_EQ(planted.at(Plant::SkipBarrier), cut == Cut::Split ? 3 : 1);
+      EXPECT_EQ(planted.at(Plant::WaitTooFew), 1);
+      EXPECT_GE(planted.at(Plant::ShiftShared), 4);
+      EXPECT_GE(planted.at(Plant::SwapFragment), 4);
+    }
   }
 }
 

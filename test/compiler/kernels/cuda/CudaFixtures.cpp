@@ -2,7 +2,6 @@
 
 #include "compiler/package/MmaTiles.h"
 #include "test/simt/Half.h"
-#include "test/simt/KernelTable.h"
 
 #include <bit>
 #include <cmath>
@@ -18,31 +17,6 @@ std::vector<float> uniforms(Random &random, std::size_t size, float low,
   for (float &value : values)
     value = uniform(random, low, high);
   return values;
-}
-
-simt::LaunchReport launchNamed(const std::string &name, abi::KernelGrid grid,
-                               const void *params, std::size_t paramsBytes,
-                               const simt::LaunchOptions &options,
-                               const abi::KernelGeometry *geometry) {
-  auto kernel = codegen::cudaKernel(name);
-  if (!kernel) {
-    ADD_FAILURE() << kernel.status().message();
-    return {};
-  }
-  auto text = codegen::cudaKernelText(*kernel);
-  const simt::KernelEntry *entry =
-      text ? simt::KernelTable::find(kernel->entry.c_str(),
-                                     codegen::cudaTextHash(*text))
-           : nullptr;
-  if (!entry || entry->paramsBytes != paramsBytes) {
-    ADD_FAILURE() << name << ": no host build of its text in this program, or "
-                  << "other parameters";
-    return {};
-  }
-  const abi::KernelGeometry shape = geometry ? *geometry : kernel->geometry;
-  return simt::launch(
-      {grid.x, grid.y, grid.z}, {unsigned(shape.blockThreads)},
-      std::size_t(shape.sharedBytes), [&] { entry->run(params); }, options);
 }
 
 std::vector<simt::LaunchOptions> schedules(std::uint64_t seed) {

@@ -118,8 +118,7 @@ TEST(CudaTraffic, LinearIsAsTraced) {
   }
 }
 
-// Every mma of the emulator is counted by the model: a launch's collectives of that
-// kind are not told apart, so the count is that of a kernel's own loops, by hand.
+// What a tile has too many of is multiplied, too: counted by hand.
 TEST(CudaTraffic, LinearMultipliesWholeTiles) {
   LinearWork work;
   work.geometry =

@@ -6,7 +6,12 @@ set(LLD_DIR /usr/lib/llvm-19/lib/cmake/lld CACHE PATH "")
 find_package(MLIR REQUIRED CONFIG)
 find_package(LLD REQUIRED CONFIG)
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+# The depfiles of TableGen's commands name their outputs from the root of the build, as
+# before CMake 3.20: else Ninja runs every one of these commands each time.
+cmake_policy(PUSH)
+cmake_policy(SET CMP0116 OLD)
 include(TableGen)
+cmake_policy(POP)
 include(AddLLVM)
 include(AddMLIR)
 set(CMAKE_INSTALL_RPATH "${LLVM_LIBRARY_DIR}")

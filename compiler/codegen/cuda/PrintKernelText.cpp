@@ -5,6 +5,24 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace {
+
+// A file that has this text already keeps its time, and its object is not built anew.
+bool writeIfChanged(const std::string &path, const std::string &text) {
+  {
+    std::ifstream in(path, std::ios::binary);
+    if (in && std::string(std::istreambuf_iterator<char>(in), {}) == text)
+      return true;
+  }
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  return bool(out.flush());
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
   using namespace ingot;
@@ -29,7 +47,7 @@ int main(int argc, char **argv) {
         static_cast<unsigned long long>(codegen::cudaTextHash(*text)));
     const std::string path =
         std::string(argv[1]) + "/" + kernel->name + ".host.cpp";
-    std::ofstream out(path, std::ios::binary);
+    std::ostringstream out;
     out << *text << "#line 1 \"" << kernel->name << ".host.cpp\"\n"
         << "#include \"test/simt/KernelTable.h\"\n"
         << "static void runOne(const void *given) {\n  " << kernel->entry
@@ -39,7 +57,7 @@ int main(int argc, char **argv) {
         << kernel->entry << "\", " << hash
         << ", sizeof(ingot::" << kernel->params << "), runOne};\n"
         << "static const ingot::simt::KernelTable table(&entry, 1);\n";
-    if (!out.flush()) {
+    if (!writeIfChanged(path, out.str())) {
       std::fprintf(stderr, "%s: cannot be written\n", path.c_str());
       return 1;
     }

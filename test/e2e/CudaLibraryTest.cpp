@@ -14,8 +14,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <random>
 
 using namespace ingot;
 using namespace ingot::test;
@@ -40,14 +38,6 @@ public:
   }
 };
 
-Tokens randomTokens(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens tokens;
-  for (std::size_t i = 0; i < count; ++i)
-    tokens.push_back(std::int32_t(random() % 1000));
-  return tokens;
-}
-
 // Uses of kernels whose names begin with this, in steps so far.
 std::uint64_t usesOf(const Engine &engine, const std::string &prefix) {
   std::uint64_t sum = 0;
@@ -56,14 +46,6 @@ std::uint64_t usesOf(const Engine &engine, const std::string &prefix) {
     if (use.kernel.rfind(prefix, 0) == 0)
       sum += use.uses;
   return sum;
-}
-
-bool isSame(const Logits &a, const Logits &b) {
-  bool same = a.size() == b.size();
-  for (std::size_t i = 0; same && i < a.size(); ++i)
-    same = a[i].size() == b[i].size() &&
-           std::memcmp(a[i].data(), b[i].data(), a[i].size() * 4) == 0;
-  return same;
 }
 
 struct Case {
@@ -124,8 +106,9 @@ TEST_P(CudaLibraryModelTest, promptsAreThoseWithoutItWithinABound) {
   // Smaller steps know nothing of it.
   for (std::size_t length : {1, 33, 64}) {
     Tokens small = randomTokens(length, unsigned(length));
-    EXPECT_TRUE(isSame(scoreTokens(*engine, {small})[0],
-                       scoreTokens(*plain, {small})[0]))
+    EXPECT_EQ(bitDifference(scoreTokens(*engine, {small})[0],
+                            scoreTokens(*plain, {small})[0]),
+              "")
         << length << " tokens";
   }
   EXPECT_EQ(usesOf(*engine, "library_linear_"), products);

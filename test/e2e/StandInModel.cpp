@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <random>
 
 namespace ingot::test {
 
@@ -18,10 +20,19 @@ std::string whyNoNvrtc() {
 }
 
 StandInScope::StandInScope(const std::string &settings) {
+  if (const char *driver = std::getenv("INGOT_TEST_DRIVER")) {
+    if (std::string(driver) == "system")
+      ::unsetenv("INGOT_CUDA_DRIVER");
+    else
+      ::setenv("INGOT_CUDA_DRIVER", driver, 1);
+    return;
+  }
   ::setenv("INGOT_CUDA_DRIVER", INGOT_STAND_IN_DRIVER, 1);
   ::setenv("INGOT_STANDIN", settings.c_str(), 1);
 }
 StandInScope::~StandInScope() {
+  if (std::getenv("INGOT_TEST_DRIVER"))
+    return;
   ::unsetenv("INGOT_CUDA_DRIVER");
   ::unsetenv("INGOT_STANDIN");
 }
@@ -71,8 +82,21 @@ Tokens generateGreedily(Engine &engine, Tokens prompt, std::int64_t count) {
   return result ? result->outcome.tokens : Tokens();
 }
 
+std::string modelFolder(const std::string &model) {
+  return std::string(INGOT_SOURCE_DIR "/test/models/") + model;
+}
+
+Tokens randomTokens(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens tokens;
+  for (std::size_t i = 0; i < count; ++i)
+    tokens.push_back(std::int32_t(random() % 1000));
+  return tokens;
+}
+
 Logits referenceLogits(const std::string &path, const std::string &quantize,
-                       const std::string &table, const Tokens &tokens) {
+                       const std::string &table, const Tokens &tokens,
+                       const std::string &kv) {
   mlir::MLIRContext context;
   prepareContext(context);
   CompileRequest request;
@@ -80,6 +104,7 @@ Logits referenceLogits(const std::string &path, const std::string &quantize,
   request.until = Phase::Compress;
   request.options.quantize = quantize;
   request.options.table = table;
+  request.options.kv = kv;
   auto phases = phaseOptions(request.options);
   EXPECT_TRUE(phases.isOk()) << phases.status().message();
   if (!phases)
@@ -159,6 +184,19 @@ LogitsError compareLogits(const Logits &truth, const Logits &found) {
                          mine != theirs;
   }
   return error;
+}
+
+std::string bitDifference(const Logits &a, const Logits &b) {
+  if (a.size() != b.size())
+    return "lengths " + std::to_string(a.size()) + " and " +
+           std::to_string(b.size());
+  for (std::size_t p = 0; p < a.size(); ++p)
+    for (std::size_t t = 0; t < a[p].size(); ++t)
+      if (std::memcmp(&a[p][t], &b[p][t], 4) != 0)
+        return "position " + std::to_string(p) + ", token " +
+               std::to_string(t) + ": " + std::to_string(a[p][t]) + " and " +
+               std::to_string(b[p][t]);
+  return {};
 }
 
 } // namespace ingot::test

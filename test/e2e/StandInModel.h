@@ -20,7 +20,9 @@ using Logits = std::vector<std::vector<float>>; // [position][token id]
 std::string whyNoNvrtc();
 
 // While it lives, CUDA's driver is the stand-in, with these settings (the text of
-// INGOT_STANDIN), which it takes when it is loaded.
+// INGOT_STANDIN), which it takes when it is loaded. INGOT_TEST_DRIVER names another
+// driver, "system" the machine's own: tools/gpu-check runs the cases of models on a
+// device so.
 class StandInScope {
 public:
   explicit StandInScope(const std::string &settings = "");
@@ -43,11 +45,18 @@ std::vector<Logits> scoreTokens(Engine &engine,
 // The most likely tokens behind `prompt`, one after another.
 Tokens generateGreedily(Engine &engine, Tokens prompt, std::int64_t count);
 
+// The folder of a model of test/models.
+std::string modelFolder(const std::string &model);
+
+// `count` token ids below 1000, by the seed.
+Tokens randomTokens(std::size_t count, unsigned seed);
+
 // The logits of the model at `path` in float32, of weights as `quantize` and `table`
-// hold them, with activations as they are; empty, with a test failure, where the
-// model does not compile.
+// and of a cache as `kv` hold them, with activations as they are; empty, with a test
+// failure, where the model does not compile.
 Logits referenceLogits(const std::string &path, const std::string &quantize,
-                       const std::string &table, const Tokens &tokens);
+                       const std::string &table, const Tokens &tokens,
+                       const std::string &kv = "f16");
 
 // Kullback-Leibler divergence of the distributions of two rows of logits.
 double divergence(std::span<const float> truth, std::span<const float> found);
@@ -64,5 +73,8 @@ struct LogitsError {
 LogitsError compareLogits(const Logits &truth, const Logits &found);
 
 std::size_t firstOf(std::span<const float> logits);
+
+// The first place where two have other bits; empty where they are equal.
+std::string bitDifference(const Logits &a, const Logits &b);
 
 } // namespace ingot::test

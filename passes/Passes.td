@@ -100,7 +100,7 @@ def QuantizeWeightsPass : Lm_Pass<"quantize-weights"> {
     `skip` holds glob patterns of names that keep the encoding they have; a
     pattern without a match is an error. `overrides` holds PATTERN=ENCODING words
     ("layer.0.*=int8-g64-rtn"): the last whose pattern names a matrix chooses for
-    it, tables included.
+    it, tables and routers included; a router that none names gets no integers.
 
     `method` says how the codes of matrices of `lm.linear` are found: by rounding
     (rtn), or by what calibration has put into the module as @NAME.calibrated

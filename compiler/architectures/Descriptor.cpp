@@ -22,6 +22,8 @@ const std::set<std::string> knownFields = {"vocabSize",
                                            "valueHeadDim",
                                            "contextLength",
                                            "tokenTypeCount",
+                                           "poolingType",
+                                           "alibiBias",
                                            "positionPadId",
                                            "normEps",
                                            "activation",
@@ -335,7 +337,7 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
                     "slidingWindow",    "windowPattern",  "kvHeads",
                     "ffnMultiple",      "embeddingScale", "attentionScale",
                     "activation",       "biases",         "encoder",
-                    "tokenTypes",       "embeddingNorm"}))
+                    "tokenTypes",       "embeddingNorm",  "alibi"}))
     return;
   block.encoder = boolean(value, "encoder", "block");
   block.tokenTypes = boolean(value, "tokenTypes", "block");
@@ -388,6 +390,11 @@ void DescriptorParser::block(const Json &value, BlockDescriptor &block) {
   block.window = window == "qwen"      ? WindowRule::Qwen
                  : window == "pattern" ? WindowRule::Pattern
                                        : WindowRule::EveryLayer;
+  block.alibi = static_cast<AlibiRule>(
+      choice(value, "alibi", "block", {"none", "exact", "rounded", "bias"}));
+  if (block.alibi != AlibiRule::None && (block.rotates || block.encoder))
+    fail("block.alibi: it is read where nothing rotates and each token looks "
+         "back");
   block.windowPattern = count(value, "windowPattern", "block");
   if (block.encoder && (block.parallel || block.experts ||
                         block.window != WindowRule::EveryLayer))
@@ -685,7 +692,8 @@ std::string_view sharedDescriptor() {
 Result<DescriptorList> parseEmbedded() {
   DescriptorList descriptors;
   for (const EmbeddedDescriptor &file : embeddedDescriptors()) {
-    if (std::string_view(file.name) == "shared.json")
+    if (std::string_view(file.name) == "shared.json" ||
+        std::string_view(file.name) == "wrappers.json")
       continue;
     INGOT_ASSIGN_OR_RETURN(
         auto descriptor,

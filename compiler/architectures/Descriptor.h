@@ -60,6 +60,14 @@ enum class RotaryLayers {
   Sliding, // those with a window
 };
 
+// Scores that fall with distance, by a slope of each head.
+enum class AlibiRule {
+  None,
+  Exact,   // slopes of powers of two, those between behind them
+  Rounded, // the same slopes; slopes, positions and products in bfloat16
+  Bias,    // slopes by field alibiBias, those between before them
+};
+
 // How the block of a family varies; what each means is in README.md.
 struct BlockDescriptor {
   bool rotates = true;
@@ -78,7 +86,8 @@ struct BlockDescriptor {
   bool gated = true;
   bool experts = false; // each gated
   WindowRule window = WindowRule::EveryLayer;
-  std::int64_t windowPattern = 0;         // 0: a field must say
+  std::int64_t windowPattern = 0; // 0: a field must say
+  AlibiRule alibi = AlibiRule::None;
   std::int64_t noRopeInterval = 0;        // 0: a field must say
   std::int64_t kvHeads = 0;               // 0: a field says, or as heads
   std::int64_t ffnMultiple = 0;           // of the hidden size; 0: a field says

@@ -5,6 +5,7 @@
 #include "compiler/calibrate/AccuracyLedger.h"
 
 #include "compiler/package/OutputFile.h"
+#include "compiler/package/ScratchFolder.h"
 #include "dialects/lm/LmOps.h"
 #include "passes/quantize/Calibrated.h"
 
@@ -280,7 +281,7 @@ private:
   const LedgerRequest &request_;
   MLIRContext &context_;
   CompiledModel &final_;
-  ScratchFolder scratch_;
+  package::ScratchFolder scratch_;
   std::vector<Step> steps_;
   std::optional<TextMeasurer> measurer_;
   AccuracyLedger ledger_;

@@ -3,6 +3,7 @@
 #include "compiler/calibrate/PruneModel.h"
 #include "compiler/driver/CalibratedWeights.h"
 #include "compiler/driver/CompileSummary.h"
+#include "compiler/package/ScratchFolder.h"
 #include "dialects/lm/LmOps.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/support/MappedFile.h"
@@ -11,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace ingot {
@@ -52,10 +54,8 @@ Status checkOutput(const CompiledModel &compiled, const std::string &path) {
   return Status::ok();
 }
 
-// Compiles and measures beside the output, then writes it with the ledger.
-Status buildMeasured(mlir::MLIRContext &context, const CompileRequest &compile,
-                     const std::string &calibrationText, BuiltModel &built) {
-  const CompileOptions &options = compile.options;
+// Can a ledger be made? Asked before hours of calibration.
+Status checkMeasurable(const CompileRequest &compile) {
   if (compile.outputPath.empty() || compile.until != Phase::Lower)
     return Status::invalid("an evaluation text is for measuring an artifact, "
                            "and none is made");
@@ -63,12 +63,28 @@ Status buildMeasured(mlir::MLIRContext &context, const CompileRequest &compile,
     return Status::invalid(
         "the ledger measures each step from the import on; " +
         compile.modelPath + " is a stage");
+  INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(compile.options));
+  const std::string target = compile.options.target.value_or("cpu");
+  if (!phases.targets.empty() &&
+      std::find(phases.targets.begin(), phases.targets.end(), "cpu") ==
+          phases.targets.end())
+    return Status::invalid("the ledger is measured on the CPU, and target \"" +
+                           target + "\" has no code for it; add cpu (\"" +
+                           target +
+                           ",cpu\"), or leave out the evaluation text");
+  return Status::ok();
+}
+
+// Compiles and measures beside the output, then writes it with the ledger.
+Status buildMeasured(mlir::MLIRContext &context, const CompileRequest &compile,
+                     const std::string &calibrationText, BuiltModel &built) {
+  const CompileOptions &options = compile.options;
   LedgerRequest ledger;
   INGOT_ASSIGN_OR_RETURN(ledger.text, readWholeText(*options.evaluate));
   ledger.calibrationText = calibrationText;
   if (options.evaluationTokens)
     ledger.maxTokens = *options.evaluationTokens;
-  ScratchFolder scratch(compile.outputPath);
+  package::ScratchFolder scratch(compile.outputPath);
   ledger.compile = compile;
   ledger.compile.outputPath = scratch.file("final.ingot");
   INGOT_ASSIGN_OR_RETURN(built.ledger,
@@ -155,6 +171,8 @@ Result<BuiltModel> buildModel(mlir::MLIRContext &context,
                               const BuildRequest &request) {
   BuiltModel built;
   CompileRequest compile = request.compile;
+  if (compile.options.evaluate)
+    INGOT_RETURN_IF_ERROR(checkMeasurable(compile));
   INGOT_ASSIGN_OR_RETURN(LearnedModel learned,
                          learnFromText(context, compile, request.cacheFolder));
   built.calibrated = std::move(learned.calibrated);

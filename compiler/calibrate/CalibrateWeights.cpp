@@ -13,6 +13,7 @@
 #include "compiler/calibrate/InputGroups.h"
 #include "compiler/driver/CalibratedWeights.h"
 #include "compiler/package/OutputFile.h"
+#include "compiler/package/ScratchFolder.h"
 #include "compiler/reference/LmWeights.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -29,7 +30,7 @@ namespace ingot {
 namespace {
 
 // Changes whenever the same inputs would give another file.
-constexpr const char *kMethodVersion = "calibrate 4";
+constexpr const char *kMethodVersion = "calibrate 5";
 
 std::string hashOf(const std::string &text) {
   return package::xxh3Text(
@@ -57,7 +58,7 @@ public:
       result_.wasCached = true;
       return std::move(result_);
     }
-    ScratchFolder scratch(result_.path);
+    package::ScratchFolder scratch(result_.path);
     INGOT_ASSIGN_OR_RETURN(
         plan_, FloatPlan::create(request_, *imported_,
                                  scratch.file("float.ingot"), options_.text,

@@ -6,15 +6,17 @@
 #include "compiler/driver/CompileModel.h"
 #include "compiler/frontend/huggingface/SafetensorsFile.h"
 #include "compiler/package/HalfFloat.h"
+#include "compiler/package/ScratchFolder.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 namespace ingot {
 namespace {
 
-constexpr std::int64_t kHeldOutEvery = 8;
+constexpr std::size_t kHeldOutEvery = 8;
 constexpr std::int32_t kConfidenceBins = 32;
 constexpr double kThresholds[] = {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99};
 constexpr double kStrengths[] = {1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
@@ -30,6 +32,12 @@ public:
     if (request_.options.exitMaps)
       return Status::invalid("the exits have maps already: \"" +
                              *request_.options.exitMaps + "\"");
+    INGOT_ASSIGN_OR_RETURN(PhaseOptions phases, phaseOptions(request_.options));
+    if (needsCalibration(phases))
+      return Status::unsupported(
+          "quantization \"" + request_.options.quantize.value_or("none") +
+          "\" chooses codes by a text; maps are fitted for models whose codes "
+          "need none, as those of rtn do");
     exits_ = *request_.options.exits;
     std::sort(exits_.begin(), exits_.end());
     result_.exits.resize(exits_.size());
@@ -68,13 +76,10 @@ private:
 
   // Calls `visit` with each whole window of the text.
   template <typename Visit> Status eachWindow(const char *step, Visit &&visit) {
-    std::int64_t size = request_.windowTokens;
-    std::int64_t count = std::ssize(tokens_) / size;
-    for (std::int64_t w = 0; w < count; ++w) {
-      tell(step, w, count);
-      INGOT_RETURN_IF_ERROR(visit(
-          std::span(tokens_).subspan(std::size_t(w * size), std::size_t(size)),
-          w % kHeldOutEvery == kHeldOutEvery - 1));
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      tell(step, std::int64_t(w), std::ssize(windows_));
+      INGOT_RETURN_IF_ERROR(visit(std::span<const std::int32_t>(windows_[w]),
+                                  w % kHeldOutEvery == kHeldOutEvery - 1));
     }
     return Status::ok();
   }
@@ -86,17 +91,17 @@ private:
     phases.cutFinal = true;
     options.pipelines["compress"] = phasePipeline(Phase::Compress, phases);
     INGOT_ASSIGN_OR_RETURN(WindowRunner runner, compile(options, "cut.ingot"));
-    if (!runner.engine().tokenizer())
-      return Status::unsupported("the model has no tokenizer for the text");
-    INGOT_ASSIGN_OR_RETURN(tokens_,
-                           runner.engine().tokenizer()->encode(request_.text));
-    if (request_.maxTokens > 0 && std::ssize(tokens_) > request_.maxTokens)
-      tokens_.resize(std::size_t(request_.maxTokens));
-    if (std::ssize(tokens_) < request_.windowTokens * kHeldOutEvery)
-      return Status::invalid("the text has " + std::to_string(tokens_.size()) +
-                             " tokens, expected at least " +
+    INGOT_ASSIGN_OR_RETURN(
+        windows_,
+        runner.windowsOf(request_.text, request_.windowTokens,
+                         request_.maxTokens > 0
+                             ? request_.maxTokens
+                             : std::numeric_limits<std::int64_t>::max()));
+    if (windows_.size() < kHeldOutEvery)
+      return Status::invalid("the text has " + std::to_string(windows_.size()) +
+                             " windows, expected at least " +
                              std::to_string(kHeldOutEvery) + " windows of " +
-                             std::to_string(request_.windowTokens));
+                             std::to_string(request_.windowTokens) + " tokens");
     std::int64_t width = runner.engine().model().hidden();
     for (std::size_t e = 0; e < exits_.size(); ++e) {
       fitted_.emplace_back(width);
@@ -280,9 +285,9 @@ private:
   }
 
   const FitExitsRequest &request_;
-  ScratchFolder scratch_;
+  package::ScratchFolder scratch_;
   std::vector<std::int64_t> exits_;
-  std::vector<std::int32_t> tokens_;
+  std::vector<std::vector<std::int32_t>> windows_;
   std::vector<RidgeSums> fitted_, heldOut_;
   std::vector<AffineMap> maps_;
   std::vector<std::vector<float>> curves_;

@@ -1,11 +1,15 @@
 // 1. Columns by the size of their inputs, the largest first; H = moments + damping in
 //    that order; H = L'L with L lower, from the last column on;
 // 2. U = (L^-1)', so that H^-1 = U'U;
-// 3. sixteen rows at a time: the scales of all groups from the weights as they are;
+// 3. sixteen rows at a time: the scales of all groups from the weights as they are, those
+//    of 4 bits by what an error of a column costs when the later ones have made it
+//    good, 1 / U[q, q]^2 (of 8 bits nothing is gained by that);
 //    then column by column in that order: the nearest code; the error, divided by
-//    U[q, q], times U[q, j] is taken off each later column j.
+//    U[q, q], times U[q, j] is taken off each later column j, of the next ones at
+//    once and of the rest for a block of columns together, in the same order.
 #include "compiler/calibrate/Gptq.h"
 
+#include "compiler/calibrate/GroupScales.h"
 #include "compiler/calibrate/VectorClones.h"
 #include "compiler/package/HalfFloat.h"
 #include "runtime/support/RunOnThreads.h"
@@ -21,6 +25,8 @@ namespace ingot {
 namespace {
 
 constexpr std::int64_t kLanes = 16;
+// Columns whose errors the later ones get together.
+constexpr std::int64_t kBlock = 64;
 
 // out[j] -= factor * row[j]
 INGOT_VECTOR_CLONES
@@ -74,6 +80,36 @@ void propagate(float *tile, const float *factors, const float *errors,
           tile[j * kLanes + lane] - factors[j] * errors[lane];
 }
 
+// The same for `block` columns one after another, factors [block, stride] and
+// errors [block, kLanes]; a tile's column stays in registers meanwhile.
+INGOT_VECTOR_CLONES
+void propagateBlock(float *tile, const float *factors, std::int64_t stride,
+                    const float *errors, std::int64_t block,
+                    std::int64_t count) {
+  constexpr std::int64_t kColumns = 4;
+  std::int64_t j = 0;
+  for (; j + kColumns <= count; j += kColumns) {
+    float sums[kColumns][kLanes];
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      for (std::int64_t lane = 0; lane < kLanes; ++lane)
+        sums[c][lane] = tile[(j + c) * kLanes + lane];
+    for (std::int64_t q = 0; q < block; ++q)
+      for (std::int64_t c = 0; c < kColumns; ++c)
+        for (std::int64_t lane = 0; lane < kLanes; ++lane)
+          sums[c][lane] = sums[c][lane] - factors[q * stride + j + c] *
+                                              errors[q * kLanes + lane];
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      for (std::int64_t lane = 0; lane < kLanes; ++lane)
+        tile[(j + c) * kLanes + lane] = sums[c][lane];
+  }
+  for (; j < count; ++j)
+    for (std::int64_t q = 0; q < block; ++q)
+      for (std::int64_t lane = 0; lane < kLanes; ++lane)
+        tile[j * kLanes + lane] =
+            tile[j * kLanes + lane] -
+            factors[q * stride + j] * errors[q * kLanes + lane];
+}
+
 } // namespace
 
 Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
@@ -85,13 +121,23 @@ Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
   // Inputs that are all zero say nothing: every column stands alone.
   double added = trace > 0 ? damping * trace / double(n) : 1.0;
   GptqFactor factor;
+  auto cannot = [&] {
+    return Status::invalid("the inputs' moments [" + std::to_string(n) + ", " +
+                           std::to_string(n) +
+                           "] are not finite or cannot be factored with a "
+                           "damping of " +
+                           std::to_string(damping));
+  };
+  if (!std::isfinite(trace))
+    return cannot();
   factor.order_.resize(std::size_t(n));
   std::iota(factor.order_.begin(), factor.order_.end(), 0);
-  std::stable_sort(factor.order_.begin(), factor.order_.end(),
-                   [&](std::int64_t a, std::int64_t b) {
-                     return moments[std::size_t(a * n + a)] >
-                            moments[std::size_t(b * n + b)];
-                   });
+  std::sort(factor.order_.begin(), factor.order_.end(),
+            [&](std::int64_t a, std::int64_t b) {
+              float first = moments[std::size_t(a * n + a)];
+              float second = moments[std::size_t(b * n + b)];
+              return first != second ? first > second : a < b;
+            });
   std::vector<double> lower(moments.size());
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < n; ++j)
@@ -99,12 +145,8 @@ Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
           factor.order_[std::size_t(i)] * n + factor.order_[std::size_t(j)])]);
   for (std::int64_t i = 0; i < n; ++i)
     lower[std::size_t(i * n + i)] += added;
-  if (!std::isfinite(trace) || !factorFromTheEnd(lower, n))
-    return Status::invalid("the inputs' moments [" + std::to_string(n) + ", " +
-                           std::to_string(n) +
-                           "] are not finite or cannot be factored with a "
-                           "damping of " +
-                           std::to_string(damping));
+  if (!factorFromTheEnd(lower, n))
+    return cannot();
   std::vector<double> inverse = invertLower(lower, n);
   factor.columns_ = n;
   factor.factor_.resize(std::size_t(n * n), 0.0f);
@@ -112,6 +154,12 @@ Result<GptqFactor> GptqFactor::create(std::span<const float> moments,
     for (std::int64_t j = q; j < n; ++j)
       factor.factor_[std::size_t(q * n + j)] =
           float(inverse[std::size_t(j * n + q)]);
+  factor.importance_.resize(std::size_t(n));
+  for (std::int64_t q = 0; q < n; ++q) {
+    double own = inverse[std::size_t(q * n + q)];
+    factor.importance_[std::size_t(factor.order_[std::size_t(q)])] =
+        float(1.0 / (own * own));
+  }
   return factor;
 }
 
@@ -141,10 +189,14 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
         std::int64_t row = first + lane;
         for (std::int64_t g = 0; g < groups; ++g) {
           std::int64_t q = g * shape.group;
-          auto scale = scaleOfGroup(
-              weights.subspan(std::size_t(row * columns + q),
-                              std::size_t(std::min(shape.group, columns - q))),
-              shape);
+          auto size = std::size_t(std::min(shape.group, columns - q));
+          auto group = weights.subspan(std::size_t(row * columns + q), size);
+          auto scale =
+              shape.bits == 4
+                  ? scaleByImportance(
+                        group,
+                        std::span(importance_).subspan(std::size_t(q), size))
+                  : scaleOfGroup(group, shape);
           if (!scale) {
             std::lock_guard<std::mutex> lock(mutex);
             if (row < failedRow) {
@@ -167,8 +219,11 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
               lane < count ? weights[std::size_t((first + lane) * columns +
                                                  order_[std::size_t(q)])]
                            : 0.0f;
-      float errors[kLanes] = {};
+      float errors[kBlock * kLanes] = {};
       for (std::int64_t q = 0; q < columns; ++q) {
+        std::int64_t begin = q / kBlock * kBlock;
+        std::int64_t end = std::min(begin + kBlock, columns);
+        float *own = errors + (q - begin) * kLanes;
         std::int64_t column = order_[std::size_t(q)];
         const float *scale =
             &scales[std::size_t(column / shape.group * kLanes)];
@@ -176,13 +231,16 @@ Result<GroupCodes> GptqFactor::apply(std::span<const float> weights,
           float value = tile[std::size_t(q * kLanes + lane)];
           std::uint8_t code = nearestCode(value, 1.0f / scale[lane], shape);
           result.codes[std::size_t((first + lane) * columns + column)] = code;
-          errors[lane] = (value - scale[lane] * float(std::int64_t(code) -
-                                                      shape.offset())) /
-                         factor_[std::size_t(q * columns + q)];
+          own[lane] = (value - scale[lane] *
+                                   float(std::int64_t(code) - shape.offset())) /
+                      factor_[std::size_t(q * columns + q)];
         }
         propagate(tile.data() + (q + 1) * kLanes,
-                  factor_.data() + q * columns + q + 1, errors,
-                  columns - q - 1);
+                  factor_.data() + q * columns + q + 1, own, end - q - 1);
+        if (q + 1 == end)
+          propagateBlock(tile.data() + end * kLanes,
+                         factor_.data() + begin * columns + end, columns,
+                         errors, end - begin, columns - end);
       }
     }
   };

@@ -10,6 +10,7 @@
 #include "compiler/calibrate/PruneModel.h"
 
 #include "compiler/calibrate/CalibratedFile.h"
+#include "compiler/calibrate/ColumnsKept.h"
 #include "compiler/calibrate/FloatPlan.h"
 #include "compiler/calibrate/HealStream.h"
 #include "compiler/calibrate/LeastSquares.h"
@@ -17,6 +18,7 @@
 #include "compiler/driver/CalibratedWeights.h"
 #include "compiler/frontend/huggingface/SafetensorsFile.h"
 #include "compiler/package/OutputFile.h"
+#include "compiler/package/ScratchFolder.h"
 #include "compiler/pipeline/PipelineText.h"
 #include "compiler/reference/LmWeights.h"
 
@@ -27,15 +29,14 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 using namespace mlir;
 
 namespace ingot {
 namespace {
 
-constexpr const char *kMethodVersion = "prune 3";
-// Columns are kept in whole groups of the narrowest encoding.
-constexpr std::int64_t kColumnStep = 32;
+constexpr const char *kMethodVersion = "prune 4";
 
 std::string joined(const std::vector<std::int64_t> &numbers) {
   std::string text;
@@ -78,7 +79,7 @@ public:
           LmSourceFiles sources,
           LmSourceFiles::open(*imported_, compile_.sourceFolder));
       sources_.emplace(std::move(sources));
-      ScratchFolder scratch(pruning.weights);
+      package::ScratchFolder scratch(pruning.weights);
       INGOT_ASSIGN_OR_RETURN(
           plan_, FloatPlan::create(compile_, *imported_,
                                    scratch.file("float.ingot"), options_.text,
@@ -293,10 +294,7 @@ private:
       INGOT_ASSIGN_OR_RETURN(std::vector<float> weights, valuesOf(down));
       std::vector<float> moments = sums[std::size_t(layer)].mean();
       std::int64_t columns = weightOf(down).getColumns();
-      auto wanted = std::int64_t(
-          std::ceil(double(columns) * (1 - request_.amount) / kColumnStep));
-      std::int64_t size =
-          std::min(std::max<std::int64_t>(wanted, 1) * kColumnStep, columns);
+      std::int64_t size = columnsKept(columns, request_.amount);
       sizes.push_back(size);
       if (size == columns)
         continue;
@@ -326,10 +324,10 @@ private:
                                            std::int64_t count) {
     std::vector<std::int64_t> order(score.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) {
-                       return score[std::size_t(a)] > score[std::size_t(b)];
-                     });
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      double first = score[std::size_t(a)], second = score[std::size_t(b)];
+      return first != second ? first > second : a < b;
+    });
     order.resize(std::size_t(count));
     std::sort(order.begin(), order.end());
     return order;
@@ -375,13 +373,19 @@ private:
     }
     auto count = std::int64_t(request_.amount);
     std::int64_t most = std::ssize(heads) - numLayers();
+    if (most < 1)
+      return Status::unsupported("key heads to prune: each of the model's " +
+                                 std::to_string(numLayers()) +
+                                 " layers has one, which stays; found " +
+                                 std::to_string(request_.amount));
     if (count < 1 || double(count) != request_.amount || count > most)
       return Status::invalid(
           "key heads to prune: expected 1 to " + std::to_string(most) +
           " (each layer keeps one), found " + std::to_string(request_.amount));
-    std::stable_sort(
-        heads.begin(), heads.end(),
-        [](const Head &a, const Head &b) { return a.score < b.score; });
+    std::sort(heads.begin(), heads.end(), [](const Head &a, const Head &b) {
+      return std::tie(a.score, a.layer, a.head) <
+             std::tie(b.score, b.layer, b.head);
+    });
     std::vector<std::vector<bool>> gone;
     std::vector<std::int64_t> left;
     for (std::int64_t layer = 0; layer < numLayers(); ++layer) {
@@ -485,6 +489,11 @@ private:
     auto count = std::int64_t(request_.amount);
     // The first layer makes the stream, the last has nothing behind it to see.
     std::int64_t most = numLayers() - 2;
+    if (most < 1)
+      return Status::unsupported(
+          "layers to prune: expected a model of 3 layers or more, of which the "
+          "first and the last stay; found one of " +
+          std::to_string(numLayers()));
     if (count < 1 || double(count) != request_.amount || count > most)
       return Status::invalid("layers to prune: expected 1 to " +
                              std::to_string(most) +
@@ -508,7 +517,7 @@ private:
   // Healing
   //===--------------------------------------------------------------------===//
 
-  Status heal(const ScratchFolder &scratch) {
+  Status heal(const package::ScratchFolder &scratch) {
     HealStreamRequest request;
     request.compile = compile_;
     request.imported = *imported_;

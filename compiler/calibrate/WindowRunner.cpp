@@ -1,10 +1,6 @@
 #include "compiler/calibrate/WindowRunner.h"
 
-#include <atomic>
-#include <filesystem>
 #include <numeric>
-
-#include <unistd.h>
 
 namespace ingot {
 namespace {
@@ -105,19 +101,6 @@ std::vector<FirstChoice> WindowRunner::choices() {
   for (std::int32_t r = 0; r < plan_.numRows(); ++r)
     all.push_back(firstChoice(executor().logits(r)));
   return all;
-}
-
-ScratchFolder::ScratchFolder(const std::string &path) {
-  static std::atomic<unsigned> count{0};
-  std::error_code error;
-  folder_ = path + ".scratch-" + std::to_string(::getpid()) + "-" +
-            std::to_string(count++);
-  std::filesystem::create_directories(folder_, error);
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
 }
 
 } // namespace ingot

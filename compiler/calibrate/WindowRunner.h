@@ -49,19 +49,4 @@ private:
   StepPlan plan_;
 };
 
-// A folder for files that vanish with it, beside `path`.
-class ScratchFolder {
-public:
-  explicit ScratchFolder(const std::string &path);
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder &) = delete;
-  ScratchFolder &operator=(const ScratchFolder &) = delete;
-  std::string file(const std::string &name) const {
-    return folder_ + "/" + name;
-  }
-
-private:
-  std::string folder_;
-};
-
 } // namespace ingot

@@ -1,16 +1,14 @@
 #include "compiler/debug/DumpKernels.h"
 
 #include "compiler/codegen/cuda/CudaCatalog.h"
+#include "compiler/package/OutputFile.h"
 #include "runtime/plan/Artifact.h"
 #include "runtime/plan/VerifyPlan.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <span>
 
 namespace ingot::debug {
@@ -39,14 +37,6 @@ Result<std::string> textOf(const fbs::Kernel &kernel) {
     return Status::unsupported("was compiled of the text " + theirs +
                                ", this compiler has " + own);
   return text;
-}
-
-Status write(const std::filesystem::path &path, const std::string &bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), std::ptrdiff_t(bytes.size()));
-  out.close();
-  return out ? Status::ok()
-             : Status::io(path.string() + ": " + std::strerror(errno));
 }
 
 } // namespace
@@ -94,7 +84,7 @@ dumpKernels(const std::string &artifactPath, const std::string &folder,
   std::vector<std::string> names;
   for (const File &file : files) {
     INGOT_RETURN_IF_ERROR(
-        write(std::filesystem::path(folder) / file.name, file.bytes));
+        package::writeOutputFile(folder + "/" + file.name, file.bytes));
     names.push_back(file.name);
   }
   return names;

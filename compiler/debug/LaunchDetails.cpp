@@ -78,6 +78,8 @@ public:
     set("scale", op.scale());
     set("window", op.window());
     set("soft_cap", op.soft_cap());
+    if (op.slopes())
+      set("slopes", op.rounded_slopes() ? "rounded" : "exact");
     wrote(op.output(), op.quantized());
   }
   void read(const fbs::GatherRows &op) {

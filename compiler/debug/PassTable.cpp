@@ -4,6 +4,7 @@
 #include "compiler/debug/PassTable.h"
 
 #include "compiler/debug/ModuleLines.h"
+#include "compiler/package/OutputFile.h"
 #include "dialects/lm/LmOps.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/plan/Artifact.h"
@@ -226,10 +227,7 @@ private:
 
   Status write(const std::string &name, const std::string &text) const {
     std::string path = request_.stagesFolder + "/" + name;
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    return file ? Status::ok() : Status::io(path + ": cannot be written");
+    return package::writeOutputFile(path, text);
   }
 
   Status writeIndex() const {

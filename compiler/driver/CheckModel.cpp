@@ -107,6 +107,8 @@ Status check(MLIRContext &context, const CompileRequest &asked,
   INGOT_ASSIGN_OR_RETURN(
       package::ModelAssets assets,
       package::buildModelAssets(model, request.sourceFolder));
+  report.notes.insert(report.notes.end(), assets.notes.begin(),
+                      assets.notes.end());
   INGOT_ASSIGN_OR_RETURN(report.secondsWrite,
                          package::estimateWriteSeconds(
                              module, request.sourceFolder, request.threads));

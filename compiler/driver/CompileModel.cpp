@@ -6,6 +6,7 @@
 #include "compiler/driver/ExitMaps.h"
 #include "compiler/frontend/ImportModel.h"
 #include "compiler/frontend/lm/LmBuilder.h"
+#include "compiler/package/OutputFile.h"
 #include "dialects/lm/LmOps.h"
 #include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
@@ -23,7 +24,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 
 using namespace mlir;
@@ -301,10 +301,7 @@ private:
     std::string path = request.stagesFolder + "/" +
                        std::to_string(static_cast<int>(phase)) + "-" +
                        phaseName(phase) + ".mlir";
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << stageText(*result.module);
-    file.close();
-    return file ? Status::ok() : Status::io(path + ": cannot be written");
+    return package::writeOutputFile(path, stageText(*result.module));
   }
 
   //===--------------------------------------------------------------------===//

@@ -2,8 +2,10 @@
 
 #include "compiler/frontend/RotaryFields.h"
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/kernels/Alibi.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace ingot {
@@ -76,6 +78,43 @@ void readWindows(SpecFields &fields, const BlockDescriptor &block,
     spec.layers[i].slidingWindow = slides[i] ? window : 0;
   if (block.encoder && window != 0)
     fields.fault("slidingWindow", "windows that look both ways are not read");
+}
+
+// The slopes of ALiBi, as transformers computes them: powers of one base for the
+// heads up to a power of two; for the rest every other power of its root.
+void readSlopes(SpecFields &fields, const BlockDescriptor &block,
+                ModelSpec &spec) {
+  double bias = fields.number("alibiBias", 1e-3, 1e3).value_or(8.0);
+  if (block.alibi == AlibiRule::None)
+    return;
+  for (LayerSpec &layer : spec.layers) {
+    const auto heads = static_cast<std::size_t>(layer.heads);
+    auto power = [&](std::size_t k, std::size_t of) {
+      auto base = static_cast<float>(std::exp2(-bias / double(of)));
+      return block.alibi == AlibiRule::Bias
+                 ? static_cast<float>(std::exp2(-bias * double(k) / double(of)))
+                 : static_cast<float>(std::pow(double(base), double(k)));
+    };
+    std::vector<float> slopes;
+    if (block.alibi == AlibiRule::Bias) {
+      const std::size_t all = std::bit_ceil(heads);
+      for (std::size_t first : {all == heads ? 1u : 2u, 1u})
+        for (std::size_t k = first; k <= all && slopes.size() < heads;
+             k += all == heads ? 1 : 2)
+          slopes.push_back(power(k, all));
+    } else {
+      const std::size_t whole = std::bit_floor(heads);
+      for (std::size_t k = 1; k <= whole; ++k)
+        slopes.push_back(power(k, whole));
+      for (std::size_t k = 1; slopes.size() < heads; k += 2)
+        slopes.push_back(power(k, 2 * whole));
+    }
+    layer.roundedSlopes = block.alibi == AlibiRule::Rounded;
+    if (layer.roundedSlopes)
+      for (float &slope : slopes)
+        slope = kernels::roundToBrain(slope);
+    layer.slopes = std::move(slopes);
+  }
 }
 
 // The layers that do not rotate lose their rotary embedding.
@@ -343,6 +382,7 @@ bool readModelFields(SpecFields &fields, const BlockDescriptor &block,
     fields.fault("expertCount", "experts without a tensor that chooses them");
     return false;
   }
+  readSlopes(fields, block, spec);
   readWindows(fields, block, spec);
   for (LayerSpec &layer : spec.layers) {
     bool slides = layer.slidingWindow > 0;

@@ -143,6 +143,9 @@ struct LayerSpec {
   Activation activation = Activation::Silu;
   double softmaxScale = 0.0;
   double softCap = 0.0; // of the scores; 0 = none
+  // Of ALiBi, one for each head; empty: none. Rounded: see lm.attention.
+  std::vector<float> slopes;
+  bool roundedSlopes = false;
   // x + attention(attnNorm(x)), then the same of the feed-forward; a post norm
   // is of what is added. Parallel: x + attention(..) + feed-forward(..), the
   // latter of ffnNorm(x), or of attnNorm(x) where there is no ffnNorm. A sum norm

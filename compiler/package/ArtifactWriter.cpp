@@ -198,6 +198,7 @@ Result<WrittenArtifact> writeArtifact(const std::string &path, ModuleOp module,
   WrittenArtifact written;
   written.weightsBytes = weightsBytes(module);
   written.codeBytes = codeBytes.size();
+  written.warnings = assets.notes;
   written.planBytes = plan.size();
   written.tokenizerBytes = assets.tokenizer.size();
   // Errors are known when the weights are written: this only takes the place.

@@ -36,8 +36,11 @@ InputFile inputOf(const MappedFile &file) {
 template <typename Description>
 Result<std::vector<uint8_t>>
 fromFiles(const std::string &path, const std::string &configPath,
-          std::string_view Description::*main, std::vector<InputFile> &inputs) {
+          std::string_view Description::*main, std::vector<InputFile> &inputs,
+          std::optional<int32_t> rows, std::vector<std::string> *notes) {
   Description description;
+  description.rows = rows;
+  description.leftOut = notes;
   INGOT_ASSIGN_OR_RETURN(MappedFile tokenizer, MappedFile::open(path));
   description.*main = view(tokenizer);
   inputs.push_back(inputOf(tokenizer));
@@ -79,15 +82,16 @@ Result<std::string> templatesJson(ArrayAttr templates) {
 
 } // namespace
 
-Result<std::vector<uint8_t>>
-buildTokenizerTables(const std::string &kind, const std::string &path,
-                     const std::string &configPath,
-                     std::vector<InputFile> &inputs) {
+Result<std::vector<uint8_t>> buildTokenizerTables(
+    const std::string &kind, const std::string &path,
+    const std::string &configPath, std::vector<InputFile> &inputs,
+    std::optional<int32_t> rows, std::vector<std::string> *notes) {
   if (kind == "huggingface")
     return fromFiles(path, configPath, &HuggingFaceTokenizer::tokenizerJson,
-                     inputs);
+                     inputs, rows, notes);
   if (kind == "sentencepiece")
-    return fromFiles(path, configPath, &SentencePieceTokenizer::model, inputs);
+    return fromFiles(path, configPath, &SentencePieceTokenizer::model, inputs,
+                     rows, notes);
   if (kind != "gguf")
     return Status::unsupported("tokenizer kind \"" + kind +
                                "\" (huggingface, sentencepiece or gguf)");
@@ -107,15 +111,16 @@ Result<ModelAssets> buildModelAssets(DictionaryAttr model,
       bool isBare = !path.empty() && path.find('/') == std::string::npos;
       return isBare && !sourceFolder.empty() ? sourceFolder + "/" + path : path;
     };
+    int64_t vocab = model.getAs<IntegerAttr>("vocab").getInt();
     INGOT_ASSIGN_OR_RETURN(
         assets.tokenizer,
         buildTokenizerTables(kind, locate(text(tokenizer, "path")),
-                             locate(text(tokenizer, "config")), assets.inputs));
+                             locate(text(tokenizer, "config")), assets.inputs,
+                             static_cast<int32_t>(vocab), &assets.notes));
     // A token without a row in the embedding could never be run.
     Result<Tokenizer> opened = Tokenizer::open(assets.tokenizer);
     if (!opened)
       return opened.status().withContext("compiled tokenizer");
-    int64_t vocab = model.getAs<IntegerAttr>("vocab").getInt();
     if (opened->vocabSize() > vocab)
       return Status::invalid(
           "the tokenizer has " + std::to_string(opened->vocabSize()) +

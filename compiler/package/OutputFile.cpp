@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -169,6 +170,51 @@ Status OutputFile::commit() {
   ::close(descriptor_);
   descriptor_ = -1;
   return Status::ok();
+}
+
+// A device or a pipe has no name to be whole under.
+static Status writeThrough(int descriptor, const std::string &path,
+                           std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return systemError(path, "cannot write");
+    bytes.remove_prefix(size_t(written));
+  }
+  return Status::ok();
+}
+
+Status writeOutputFile(const std::string &path, std::string_view bytes) {
+  struct stat existing;
+  std::string destination = path;
+  if (::stat(path.c_str(), &existing) == 0) {
+    // What a shell has opened for the program (/dev/stdout) is not replaced
+    // under it.
+    for (int stream : {STDOUT_FILENO, STDERR_FILENO})
+      if (struct stat open; ::fstat(stream, &open) == 0 &&
+                            open.st_ino == existing.st_ino &&
+                            open.st_dev == existing.st_dev)
+        return writeThrough(stream, path, bytes);
+    if (!S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) {
+      int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (descriptor < 0)
+        return systemError(path, "cannot open");
+      Status status = writeThrough(descriptor, path, bytes);
+      ::close(descriptor);
+      return status;
+    }
+    std::unique_ptr<char, decltype(&std::free)> real(
+        ::realpath(path.c_str(), nullptr), std::free);
+    if (real)
+      destination = real.get();
+  }
+  INGOT_ASSIGN_OR_RETURN(OutputFile file,
+                         OutputFile::create(destination, bytes.size()));
+  INGOT_RETURN_IF_ERROR(file.write(
+      0, {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}));
+  return file.commit();
 }
 
 } // namespace ingot::package

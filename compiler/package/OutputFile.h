@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace ingot::package {
 
@@ -37,6 +38,10 @@ private:
   std::string path_;
   std::string temporaryPath_; // empty: the file has no name
 };
+
+// A whole file at once, in place of what `path` or the link there names. What is
+// there and is no regular file (a pipe, a device) is written as it is.
+Status writeOutputFile(const std::string &path, std::string_view bytes);
 
 // XXH3-64 of `bytes`.
 uint64_t xxh3(std::span<const uint8_t> bytes);

@@ -677,6 +677,9 @@ private:
     params.scale = op.getScale().convertToFloat();
     params.soft_cap = op.getSoftCap().convertToFloat();
     params.bidirectional = op.getBidirectional();
+    if (auto slopes = op.getSlopes())
+      params.slopes.assign(slopes->begin(), slopes->end());
+    params.rounded_slopes = op.getRoundedSlopes();
     params.split_kernel = index(kernelIndices, op.getSplitAttr());
     params.merge_kernel = index(kernelIndices, op.getMergeAttr());
     return params;

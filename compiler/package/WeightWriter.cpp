@@ -1,5 +1,6 @@
 #include "compiler/package/WeightWriter.h"
 
+#include "compiler/package/HalfRange.h"
 #include "compiler/package/MmaLayout.h"
 #include "compiler/package/MmaTiles.h"
 #include "compiler/package/PackWeights.h"
@@ -8,6 +9,7 @@
 #include "runtime/support/RunOnThreads.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
 #include <atomic>
@@ -148,6 +150,16 @@ Result<std::vector<StoredPart>> partsOf(plan::WeightOp op,
 // Codes that a thread packs before it writes them.
 constexpr uint64_t kRunBytes = uint64_t(4) << 20;
 
+// The part that row `row` of a weight comes from.
+llvm::StringRef tensorOfRow(plan::WeightOp op, uint64_t row) {
+  for (auto part : op.getParts()->getAsRange<plan::PartAttr>()) {
+    if (row < uint64_t(part.getRows()))
+      return part.getName();
+    row -= uint64_t(part.getRows());
+  }
+  return {};
+}
+
 struct PlacedWeight {
   std::string name;
   uint64_t offset = 0; // in the file
@@ -155,6 +167,7 @@ struct PlacedWeight {
   bool isRow = false;
   bool isMma = false; // packed as "r16", then each tile moved to "mma16"
   abi::CudaCode code{};
+  bool isHalf = false; // bfloat16 that CUDA multiplies as float16
   WeightPacker packer;
   PackedLayout layout;      // of the file: the packer's own, or that of "mma16"
   std::vector<float> value; // instead of a packer
@@ -174,8 +187,9 @@ public:
   Writer(const OutputFile &file, const WriteOptions &options)
       : file_(file), options_(options) {}
 
+  // `multiplied`: by a linear, which an embedding's table need not be.
   Status add(plan::WeightOp op, const WeightSources &sources,
-             uint64_t segmentOffset) {
+             uint64_t segmentOffset, bool multiplied) {
     PlacedWeight weight;
     weight.name = op.getSymName().str();
     weight.op = op;
@@ -215,6 +229,7 @@ public:
       weight.isMma = op.getLayout() == plan::Layout::MMA16;
       if (weight.isMma) {
         INGOT_ASSIGN_OR_RETURN(weight.code, cudaCode(encoding));
+        weight.isHalf = multiplied && weight.code == abi::CudaCode::BF16;
         INGOT_ASSIGN_OR_RETURN(
             weight.layout, mmaLayout(encoding, op.getRows(), op.getColumns()));
       }
@@ -227,6 +242,7 @@ public:
 
   Status run() {
     statistics_.resize(runs_.size());
+    smallRows_.resize(runs_.size());
     runOnThreads(options_.threads, [this] { work(); });
     return failure_;
   }
@@ -235,13 +251,22 @@ public:
   void report(std::vector<std::string> &warnings,
               std::vector<Conversion> &conversions) const {
     std::vector<PackStatistics> byWeight(weights_.size());
-    for (size_t i = 0; i < runs_.size(); ++i)
+    std::vector<uint64_t> smallRows(weights_.size());
+    for (size_t i = 0; i < runs_.size(); ++i) {
       byWeight[runs_[i].weight].add(statistics_[i]);
+      smallRows[runs_[i].weight] += smallRows_[i];
+    }
     for (size_t i = 0; i < weights_.size(); ++i) {
       if (uint64_t groups = byWeight[i].underflowedGroups)
         warnings.push_back(
             "weight @" + weights_[i].name + ": " + std::to_string(groups) +
             " groups are too small for a float16 scale and became zero");
+      if (smallRows[i] != 0)
+        warnings.push_back(
+            "weight @" + weights_[i].name + ": " +
+            std::to_string(smallRows[i]) +
+            " rows have no element of 2^-16 or more; CUDA multiplies them as "
+            "float16, which is off by up to 2^-25 there, more than bfloat16");
       if (Conversion *conversion = findConversion(weights_[i].op, conversions))
         conversion->error.add(byWeight[i].error);
     }
@@ -270,7 +295,7 @@ private:
       size_t next = next_++;
       if (next >= runs_.size())
         return;
-      Status status = process(runs_[next], buffers, statistics_[next]);
+      Status status = process(next, buffers);
       std::lock_guard<std::mutex> lock(mutex_);
       finish(runs_[next], next, std::move(status));
     }
@@ -299,10 +324,30 @@ private:
     std::vector<float> floats;
   };
 
-  Status process(const Run &run, Buffers &buffers, PackStatistics &statistics) {
+  Status process(size_t index, Buffers &buffers) {
+    const Run &run = runs_[index];
     const PlacedWeight &weight = weights_[run.weight];
     return weight.isRow ? writeRow(weight, buffers)
-                        : writeTiles(weight, run, buffers, statistics);
+                        : writeTiles(weight, run, buffers, statistics_[index],
+                                     smallRows_[index]);
+  }
+
+  // Of a tile as packed.
+  static Status checkHalfRange(const PlacedWeight &weight, uint64_t tile,
+                               std::span<const uint8_t> codes,
+                               uint64_t &smallRows) {
+    auto beyond = beyondHalf(codes, weight.packer.columns(), smallRows);
+    if (!beyond)
+      return Status::ok();
+    uint64_t row = tile * 16 + beyond->row;
+    return Status::unsupported(
+        "row " + std::to_string(row) + " column " +
+        std::to_string(beyond->column) + ", of tensor \"" +
+        tensorOfRow(weight.op, row).str() +
+        "\": " + std::to_string(beyond->value) +
+        " is beyond float16, as which CUDA multiplies bfloat16 weights: "
+        "expected at most 65504; quantize it (--quantize int8), or leave out "
+        "the target cuda");
   }
 
   Status writeRow(const PlacedWeight &weight, Buffers &buffers) {
@@ -322,7 +367,8 @@ private:
   }
 
   Status writeTiles(const PlacedWeight &weight, const Run &run,
-                    Buffers &buffers, PackStatistics &statistics) {
+                    Buffers &buffers, PackStatistics &statistics,
+                    uint64_t &smallRows) {
     const PackedLayout &layout = weight.layout;
     const uint64_t r16Bytes = weight.packer.layout().codesBytesPerTile;
     uint64_t count = run.last - run.first;
@@ -342,6 +388,9 @@ private:
           weight.isMma ? std::span<uint8_t>(buffers.tile) : codes,
           piece(buffers.scales, i, layout.scalesBytesPerTile),
           piece(buffers.mins, i, minsBytes), statistics));
+      if (weight.isHalf)
+        INGOT_RETURN_IF_ERROR(
+            checkHalfRange(weight, run.first + i, buffers.tile, smallRows));
       if (weight.isMma)
         mmaTile(weight.code, weight.packer.columns(), minsBytes != 0,
                 buffers.tile, codes);
@@ -365,6 +414,7 @@ private:
   std::vector<PlacedWeight> weights_;
   std::vector<Run> runs_;
   std::vector<PackStatistics> statistics_; // of each run
+  std::vector<uint64_t> smallRows_;        // of each run: beyondHalf()
   uint64_t totalBytes_ = 0;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> stop_ = false;
@@ -437,8 +487,15 @@ Status writeWeights(ModuleOp module, const WeightSources &sources,
                     std::vector<std::string> &warnings,
                     std::vector<Conversion> &conversions) {
   Writer writer(file, options);
+  llvm::StringSet<> multiplied;
+  module.walk([&](plan::LaunchOpInterface launch) {
+    auto weight = launch->getAttrOfType<FlatSymbolRefAttr>("weight");
+    if (weight && !isa<plan::EmbedOp>(*launch))
+      multiplied.insert(weight.getValue());
+  });
   for (auto op : module.getOps<plan::WeightOp>())
-    INGOT_RETURN_IF_ERROR(writer.add(op, sources, segmentOffset));
+    INGOT_RETURN_IF_ERROR(writer.add(op, sources, segmentOffset,
+                                     multiplied.contains(op.getSymName())));
   INGOT_RETURN_IF_ERROR(writer.run());
   writer.report(warnings, conversions);
   return Status::ok();

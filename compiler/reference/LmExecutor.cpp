@@ -79,7 +79,9 @@ private:
                          static_cast<std::int64_t>(op.getWindow()),
                          op.getScale().convertToFloat(),
                          op.getSoftCap().convertToFloat(),
-                         op.getBidirectional()};
+                         op.getBidirectional(),
+                         op.getSlopes().value_or(llvm::ArrayRef<float>()),
+                         op.getRoundedSlopes()};
     return attendRows(value(op.getQuery()), cache.keys, cache.values, shape);
   }
 

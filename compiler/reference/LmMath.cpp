@@ -2,6 +2,7 @@
 // those of its artifact, bit for bit, where nothing was left to choose.
 #include "compiler/reference/LmMath.h"
 
+#include "compiler/kernels/Alibi.h"
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
@@ -252,7 +253,8 @@ static void attendOne(const float *query, std::int64_t position,
                       std::int64_t last, std::int64_t kvHead,
                       const std::vector<float> &keys,
                       const std::vector<float> &values,
-                      const AttentionShape &shape, float *out) {
+                      const AttentionShape &shape, std::int64_t head,
+                      float *out) {
   constexpr std::int64_t block = abi::kBlockTokens;
   std::int64_t stride = shape.kvHeads * shape.headDim;
   std::int64_t first =
@@ -276,6 +278,10 @@ static void attendOne(const float *query, std::int64_t position,
       score = score * shape.scale;
       p[j] =
           shape.softCap > 0 ? kernels::softCapLaw(score, shape.softCap) : score;
+      if (!shape.slopes.empty())
+        p[j] += kernels::alibiLaw(
+            static_cast<float>(at), static_cast<float>(position),
+            shape.slopes[head], shape.scale, shape.roundedSlopes);
       m = std::max(m, p[j]);
     }
     for (float &x : p)
@@ -321,7 +327,7 @@ LmRows attendRows(const LmRows &query, const std::vector<float> &keys,
     for (std::int64_t h = 0; h < shape.heads; ++h)
       attendOne(query.row(t) + h * shape.headDim, t,
                 shape.bidirectional ? query.rows - 1 : t, h / perKey, keys,
-                values, shape, result.row(t) + h * shape.headDim);
+                values, shape, h, result.row(t) + h * shape.headDim);
   return result;
 }
 

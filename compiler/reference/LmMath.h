@@ -54,6 +54,8 @@ struct AttentionShape {
   std::int64_t heads, kvHeads, headDim, window;
   float scale, softCap;
   bool bidirectional;
+  llvm::ArrayRef<float> slopes; // of ALiBi, [heads]; empty: none
+  bool roundedSlopes;
 };
 // `keys` and `values` are [positions, kvHeads * headDim]; row t of `query` is
 // position t.

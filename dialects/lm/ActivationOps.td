@@ -232,7 +232,9 @@ def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWr
     and, where `window` > 0, i - j < window. Scores are multiplied by `scale` and,
     where `soft_cap` > 0, become `soft_cap * tanh(score / soft_cap)`. A
     `bidirectional` one attends to all positions of the sequence, which the step
-    then holds as a whole.
+    then holds as a whole. With `slopes` (ALiBi), one for each query head, the score of j
+    has `slopes[h] * (j - i)` added to it at last; with `rounded_slopes`
+    `bf16(slopes[h] * bf16(j)) * scale` instead.
 
     - attention_c1: `heads * head_dim` is the query's columns, `kv_heads * head_dim`
       those of key and value.
@@ -241,6 +243,8 @@ def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWr
       the layer `state_layer`, and whose window, where it has one, is at least `window` > 0.
     - attention_c4: `window` and `soft_cap` are not negative, and `window` is 0 where
       `bidirectional`.
+    - attention_c5: `slopes` are `heads` finite numbers, of an attention that looks back;
+      `rounded_slopes` needs them in bfloat16.
 
     Example:
     ```mlir
@@ -255,7 +259,9 @@ def Lm_AttentionOp : Lm_SymbolUserOp<"attention", [MemoryEffects<[MemRead, MemWr
                        I64Attr:$head_dim, F32Attr:$scale,
                        DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap,
-                       UnitAttr:$bidirectional);
+                       UnitAttr:$bidirectional,
+                       OptionalAttr<DenseF32ArrayAttr>:$slopes,
+                       UnitAttr:$rounded_slopes);
   let results = (outs Lm_Activation:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `state` $state `[` $state_layer `]` attr-dict

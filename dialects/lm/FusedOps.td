@@ -72,6 +72,8 @@ def Lm_CachedAttentionOp : Lm_SymbolUserOp<"cached_attention",
       where `bidirectional`.
     - cached_attention_c5: the group of a quantised result divides `head_dim`, so that no
       group straddles a head.
+    - cached_attention_c6: `slopes` are `heads` finite numbers, of an attention that looks
+      back; `rounded_slopes` needs them in bfloat16.
 
     Example:
     ```mlir
@@ -91,7 +93,9 @@ def Lm_CachedAttentionOp : Lm_SymbolUserOp<"cached_attention",
                        F32Attr:$scale,
                        DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F32Attr, "0.0f">:$soft_cap,
-                       UnitAttr:$bidirectional);
+                       UnitAttr:$bidirectional,
+                       OptionalAttr<DenseF32ArrayAttr>:$slopes,
+                       UnitAttr:$rounded_slopes);
   let results = (outs Lm_ActivationOrQuantized:$result);
   let assemblyFormat = [{
     $query `,` $cache `state` $state `[` $state_layer `]` attr-dict

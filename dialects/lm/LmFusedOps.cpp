@@ -1,6 +1,10 @@
 // Verifiers of attention, plain and fused, over the state.
 #include "dialects/lm/LmOps.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
+
 using namespace mlir;
 using namespace ingot::lm;
 
@@ -33,6 +37,28 @@ static LogicalResult verifyWindowAndCap(OpT op, llvm::StringRef label) {
   if (op.getBidirectional() && op.getWindow() != 0)
     return op.emitOpError(label)
            << ": what looks both ways has no window, found " << op.getWindow();
+  return success();
+}
+
+template <typename OpT>
+static LogicalResult verifySlopes(OpT op, llvm::StringRef label) {
+  auto slopes = op.getSlopes();
+  if (!slopes)
+    return op.getRoundedSlopes()
+               ? op.emitOpError(label) << ": rounded_slopes without slopes"
+               : success();
+  if (op.getBidirectional())
+    return op.emitOpError(label) << ": what looks both ways has no slopes";
+  if (slopes->size() != static_cast<std::size_t>(op.getHeads()))
+    return op.emitOpError(label) << ": expected " << op.getHeads()
+                                 << " slopes, found " << slopes->size();
+  for (float slope : *slopes)
+    if (!std::isfinite(slope) ||
+        (op.getRoundedSlopes() &&
+         (llvm::bit_cast<std::uint32_t>(slope) & 0xffffu) != 0))
+      return op.emitOpError(label)
+             << ": a slope is not finite"
+             << (op.getRoundedSlopes() ? ", or no bfloat16" : "");
   return success();
 }
 
@@ -77,7 +103,8 @@ LogicalResult AttentionOp::verify() {
                            getHeadDim(), columnsOf(getKey().getType()))) ||
       failed(verifyGroups(*this, "attention_c2", getHeads(), getKvHeads())))
     return failure();
-  return verifyWindowAndCap(*this, "attention_c4");
+  return success(succeeded(verifyWindowAndCap(*this, "attention_c4")) &&
+                 succeeded(verifySlopes(*this, "attention_c5")));
 }
 
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -152,7 +179,8 @@ LogicalResult CachedAttentionOp::verify() {
                            getHeadDim(), columnsOf(getType()))) ||
       failed(verifyGroups(*this, "cached_attention_c2", getHeads(),
                           getKvHeads())) ||
-      failed(verifyWindowAndCap(*this, "cached_attention_c4")))
+      failed(verifyWindowAndCap(*this, "cached_attention_c4")) ||
+      failed(verifySlopes(*this, "cached_attention_c6")))
     return failure();
   if (auto quantized = dyn_cast<QuantizedType>(getType()))
     if (static_cast<std::int64_t>(getHeadDim()) % quantized.getGroup() != 0)

@@ -137,7 +137,7 @@ def Plan_TargetOp : Plan_Op<"target", [Symbol, SymbolTable, NoTerminator, Single
       head or fill, of the segment that it names.
     - target_c6: slots is positive.
     - target_c7: the target @cuda has levels that are called sm_N, with or without a
-      letter, or compute_N, and no exits.
+      letter, or compute_N.
 
     Example:
     ```mlir
@@ -592,6 +592,8 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
     - attention_c9: a bidirectional one has no window.
     - attention_c10: the target @cuda has kernels `split` and `merge` for it, a float32
       output and a head_dim that is a multiple of 8; no other has the kernels.
+    - attention_c11: `slopes`, as of `lm.attention`, are `heads` numbers and make it a launch of
+      kernels for "alibi_attention", which @cuda has not; `rounded_slopes` needs them.
 
   }] # common # [{
 
@@ -601,7 +603,7 @@ def Plan_AttentionOp : Plan_LaunchOp<"attention", ["query"], ["output", "quantiz
       scale = 0.25 soft_cap = 0.0 variants [#plan.variant<1, 0, @attention>]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants, OptionalAttr<FlatSymbolRefAttr>:$split, OptionalAttr<FlatSymbolRefAttr>:$merge, UnitAttr:$bidirectional);
+  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$state, I64Attr:$state_layer, OptionalAttr<FlatSymbolRefAttr>:$output, OptionalAttr<FlatSymbolRefAttr>:$quantized, I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window, F32Attr:$scale, F32Attr:$soft_cap, Plan_VariantsAttr:$variants, OptionalAttr<FlatSymbolRefAttr>:$split, OptionalAttr<FlatSymbolRefAttr>:$merge, UnitAttr:$bidirectional, OptionalAttr<DenseF32ArrayAttr>:$slopes, UnitAttr:$rounded_slopes);
   let assemblyFormat = [{
     $query `state` $state `layer` $state_layer (`to` $output^)? (`quantized` $quantized^)?
     `heads` `=` $heads `kv_heads` `=` $kv_heads `head_dim` `=` $head_dim `window` `=` $window `scale` `=` $scale `soft_cap` `=` $soft_cap `variants` $variants (`split` $split^)? (`merge` $merge^)? attr-dict
@@ -655,6 +657,8 @@ def Plan_DispatchOp : Plan_LaunchOp<"dispatch", ["input", "order"], ["output"], 
     output[r, :] = input[order[r] / top_k, :].
     - dispatch_c5: input and output are float32 rows of `width` columns, order of
       2 * top_k + experts + 1; top_k is the target's slots.
+    - dispatch_c6: or both are half rows of `width` columns, the input of at least as many
+      parts.
 
   }] # common # [{
 
@@ -673,13 +677,14 @@ def Plan_ExpertLinearOp : Plan_LaunchOp<"expert_linear", ["input", "order"], ["o
   let summary = "A matrix product of each slot's row with the weight of its expert.";
   let description = [{
     The rows of expert e are multiplied with rows [e * n, (e + 1) * n) of the weight.
-    - expert_linear_c5: the weight is packed "r16", experts * n rows of k columns; n is a
-      multiple of 16.
+    - expert_linear_c5: the weight is in the target's layout, experts * n rows of k
+      columns; n is a multiple of 16.
     - expert_linear_c6: the input is k columns: quantised rows as the weight takes them for
-      an integer encoding, float32 rows for a float encoding; the output float32 rows
-      of n, and not the input.
+      an integer encoding, float32 rows for a float encoding, for CUDA devices half rows;
+      the output float32 rows of n, and not the input.
     - expert_linear_c7: order is float32 rows of 2 * top_k + experts + 1 columns; top_k is
       the target's slots.
+    - expert_linear_c8: where a kernel reads half rows of two parts, the input has them.
 
   }] # common # [{
 

@@ -189,7 +189,10 @@ private:
           return failure();
         continue;
       }
-      if (kernel.getOp() != op.getKernelOp())
+      auto attention = dyn_cast<AttentionOp>(*op);
+      StringRef wanted = attention && attention.getSlopes() ? "alibi_attention"
+                                                            : op.getKernelOp();
+      if (kernel.getOp() != wanted)
         return error("c2") << "kernel " << variant.getKernel() << " is for \""
                            << kernel.getOp() << "\"";
     }
@@ -482,6 +485,13 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << ", the launch sees " << window;
   if (getBidirectional() && (window != 0 || kept != 0))
     return verifier.error("c9") << "looks both ways, and has a window";
+  auto slopes = getSlopes();
+  if (slopes ? int64_t(slopes->size()) != heads || verifier.isCuda() ||
+                   getBidirectional()
+             : getRoundedSlopes())
+    return verifier.error("c11")
+           << "expected " << heads
+           << " slopes of what looks back, on no target @cuda, or none";
   if (failed(verifier.sideKernel("c10", getSplitAttr(), "attention_split")) ||
       failed(verifier.sideKernel("c10", getMergeAttr(), "attention_merge")))
     return failure();
@@ -521,13 +531,26 @@ LogicalResult OrderSlotsOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   VERIFY_COMMON();
-  if (failed(verifier.choices("c5", getExperts(), getTopK())))
+  if (failed(verifier.choices("c5", getExperts(), getTopK())) ||
+      failed(verifier.rows("c5", "order", getOrderAttr(),
+                           2 * getTopK() + getExperts() + 1)))
     return failure();
-  return success(
-      succeeded(verifier.rows("c5", "input", getInputAttr(), getWidth())) &&
-      succeeded(verifier.rows("c5", "output", getOutputAttr(), getWidth())) &&
-      succeeded(verifier.rows("c5", "order", getOrderAttr(),
-                              2 * getTopK() + getExperts() + 1)));
+  int64_t width = getWidth();
+  auto from = dyn_cast<HalfRowsType>(verifier.buffer(getInputAttr()).getType());
+  auto to = dyn_cast<HalfRowsType>(verifier.buffer(getOutputAttr()).getType());
+  if (!from && !to)
+    return success(
+        succeeded(verifier.rows("c5", "input", getInputAttr(), width)) &&
+        succeeded(verifier.rows("c5", "output", getOutputAttr(), width)));
+  if (failed(verifier.quantizedRows("c6", "input", getInputAttr(), width)) ||
+      failed(verifier.quantizedRows("c6", "output", getOutputAttr(), width)))
+    return failure();
+  if (from.getParts() < to.getParts())
+    return verifier.error("c6") << "expected input " << getInputAttr()
+                                << " with as many parts as the output has, "
+                                   "found "
+                                << from << " and " << to;
+  return success();
 }
 
 LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -550,19 +573,20 @@ LogicalResult ExpertLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   WeightOp weight = verifier.weight(getWeightAttr());
   if (!inRange({k, n}) || n % 16 != 0 || n > INT32_MAX / experts ||
-      weight.getLayout() != Layout::R16 || int64_t(weight.getColumns()) != k ||
+      weight.getLayout() != verifier.matrixLayout() ||
+      int64_t(weight.getColumns()) != k ||
       int64_t(weight.getRows()) != experts * n)
     return verifier.error("c5")
-           << "expected an r16 weight of " << experts << " x " << n << " x "
-           << k << ", found " << weight.getRows() << " x "
-           << weight.getColumns() << " in layout "
+           << "expected an " << stringifyLayout(verifier.matrixLayout())
+           << " weight of " << experts << " x " << n << " x " << k << ", found "
+           << weight.getRows() << " x " << weight.getColumns() << " in layout "
            << stringifyLayout(weight.getLayout());
   EncodingAttr encoding = weight.getEncoding();
   LogicalResult input =
-      encoding.isInteger()
+      encoding.isInteger() || verifier.isCuda()
           ? verifier.quantizedRows("c6", "input", getInputAttr(), k, encoding)
           : verifier.rows("c6", "input", getInputAttr(), k);
-  if (failed(input) ||
+  if (failed(input) || failed(verifier.parts("c8", getInputAttr())) ||
       failed(verifier.rows("c6", "output", getOutputAttr(), n)))
     return failure();
   if (getInput() == getOutput())

@@ -152,7 +152,8 @@ bool fuse(lm::AttentionOp attention) {
       attention.getHeadsAttr(), attention.getKvHeadsAttr(),
       attention.getHeadDimAttr(), attention.getScaleAttr(),
       attention.getWindowAttr(), attention.getSoftCapAttr(),
-      attention.getBidirectionalAttr());
+      attention.getBidirectionalAttr(), attention.getSlopesAttr(),
+      attention.getRoundedSlopesAttr());
   Value value = attention.getValue();
   attention.getResult().replaceAllUsesWith(attended.getResult());
   attention->erase();

@@ -54,7 +54,7 @@ public:
   int64_t numBytes = 0;
 
 private:
-  // Step 1. Lives change with each update, so they are recomputed: a residual
+  // Step 1. Lives change with each update, and are kept up to date: a residual
   // stream may be updated many times in one buffer.
   LogicalResult updateInPlace() {
     auto lives = computeBufferLives(target);

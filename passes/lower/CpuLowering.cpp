@@ -49,7 +49,8 @@ private:
   FailureOr<AttentionKernels>
   attentionKernels(lm::CachedAttentionOp op,
                    codegen::KernelConfig config) override {
-    FailureOr<ArrayAttr> variants = variantsFor(op, "attention", config);
+    FailureOr<ArrayAttr> variants = variantsFor(
+        op, op.getSlopes() ? "alibi_attention" : "attention", config);
     if (failed(variants))
       return failure();
     return AttentionKernels{*variants, {}, {}};
@@ -58,18 +59,34 @@ private:
   FailureOr<ArrayAttr>
   linearVariants(lm::LinearOp op,
                  const codegen::KernelConfig &config) override {
-    lm::EncodingAttr encoding =
-        lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
-    if (encoding.isInteger() &&
-        !isa<lm::QuantizedType>(op.getInput().getType()))
-      return op.emitOpError()
-             << "has a weight in " << encoding.getShortName()
-             << " and an input in float32; insert-quantize gives it "
-                "quantised rows";
+    if (failed(checkInput(op)))
+      return failure();
     return variantsFor(op, "linear", config);
   }
   FlatSymbolRefAttr linearInput(lm::LinearOp op) override {
     return read(op.getInput());
+  }
+
+  FailureOr<ArrayAttr> expertVariants(lm::ExpertLinearOp op,
+                                      codegen::KernelConfig config) override {
+    if (failed(checkInput(op)))
+      return failure();
+    return variantsFor(op, "expert_linear", config);
+  }
+  FlatSymbolRefAttr expertInput(lm::ExpertLinearOp op) override {
+    return read(op.getInput());
+  }
+  // Of linears, also of experts: integers are multiplied with integers.
+  template <typename Linear> static LogicalResult checkInput(Linear op) {
+    lm::EncodingAttr encoding =
+        lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
+    if (!encoding.isInteger() ||
+        isa<lm::QuantizedType>(op.getInput().getType()))
+      return success();
+    return op.emitOpError()
+           << "has a weight in " << encoding.getShortName()
+           << " and an input in float32; insert-quantize gives it quantised "
+              "rows";
   }
 
   Type rowsType(Type valueType) override {

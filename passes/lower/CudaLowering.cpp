@@ -6,6 +6,8 @@
 #include "passes/lower/CudaVariants.h"
 #include "passes/lower/TargetLowering.h"
 
+#include <optional>
+
 using namespace mlir;
 
 namespace ingot::plan {
@@ -33,6 +35,9 @@ private:
   FailureOr<AttentionKernels>
   attentionKernels(lm::CachedAttentionOp op,
                    codegen::KernelConfig config) override {
+    if (op.getSlopes())
+      return op.emitOpError() << "has slopes (ALiBi), for which there is no "
+                                 "kernel for CUDA";
     config["heads"] = int64_t(op.getHeads());
     auto made = cudaKernels(op, "attention", config);
     if (failed(made))
@@ -52,6 +57,36 @@ private:
   }
   FlatSymbolRefAttr linearInput(lm::LinearOp op) override {
     return readHalves(op.getInput());
+  }
+
+  // Experts: tiles for so many slots, rows of slots as half rows.
+  FailureOr<ArrayAttr> expertVariants(lm::ExpertLinearOp op,
+                                      codegen::KernelConfig config) override {
+    Routing routing = routingOf(op.getRoutes());
+    config["experts"] = routing.experts.getInt();
+    config["top_k"] = routing.topK.getInt();
+    return variantsFor(op, "expert_linear", config);
+  }
+  FlatSymbolRefAttr expertInput(lm::ExpertLinearOp op) override {
+    return readHalves(op.getInput());
+  }
+  LogicalResult lowerDispatch(lm::DispatchOp op) override {
+    Needs needs = needsOf(op.getResult());
+    if (needs.rows && failed(TargetLowering::lowerDispatch(op)))
+      return failure();
+    if (!needs.parts)
+      return success();
+    numLaunches += needs.rows; // one is counted already
+    FailureOr<ArrayAttr> variants = variantsFor(op, "dispatch", {});
+    if (failed(variants) || failed(tokensOnly(op, op.getInput())))
+      return failure();
+    Routing routing = routingOf(op.getRoutes());
+    launchBuilder.create<DispatchOp>(
+        op.getLoc(), readHalves(op.getInput()), routing.order,
+        makeHalves(op, op.getResult(), Domain::Slot, needs.parts),
+        integer(lm::columnsOf(op.getType())), routing.experts, routing.topK,
+        *variants);
+    return success();
   }
 
   // The kernels of a launch of the target @cuda, made where they are new. Shared
@@ -107,9 +142,26 @@ private:
     --numLaunches; // its input has half rows
     return success();
   }
-  LogicalResult checkExit(lm::ExitOp op) override {
-    return op.emitOpError() << "has no lowering for CUDA: leave out --exits, "
-                               "or the target cuda";
+  // The half rows of the state at the cut are written in the program's own segment
+  // behind it, which does not run where a row leaves: a region writes its own.
+  LogicalResult lowerRegionOf(lm::ExitOp exit, Region &region) override {
+    Value state = exit.getInput();
+    BufferOp ofProgram = halves.lookup(state);
+    bool isRead = llvm::any_of(state.getUses(), [&](OpOperand &use) {
+      return use.getOwner()->getParentRegion() == &region && readsHalves(use);
+    });
+    if (isRead) {
+      halves.erase(state);
+      if (failed(writeHalves(exit, state, needsOf(state).parts)))
+        return failure();
+    }
+    LogicalResult lowered = TargetLowering::lowerRegionOf(exit, region);
+    if (isRead) {
+      halves.erase(state);
+      if (ofProgram)
+        halves[state] = ofProgram;
+    }
+    return lowered;
   }
 
   Domain domainOf(Value value) override {
@@ -131,22 +183,48 @@ private:
     bool rows = false;
     int64_t parts = 0;
   };
+  static bool readsHalves(OpOperand &use) {
+    auto linear = dyn_cast<lm::LinearOp>(use.getOwner());
+    return isa<lm::QuantizeOp>(use.getOwner()) ||
+           (linear && use.getOperandNumber() ==
+                          linear.getInputMutable().getOperandNumber());
+  }
   static Needs needsOf(Value value) {
     Needs needs;
     for (OpOperand &use : value.getUses()) {
+      if (std::optional<Needs> more = needsOfExperts(use)) {
+        needs.rows |= more->rows;
+        needs.parts = std::max(needs.parts, more->parts);
+        continue;
+      }
       auto linear = dyn_cast<lm::LinearOp>(use.getOwner());
-      bool isInput = linear && use.getOperandNumber() ==
-                                   linear.getInputMutable().getOperandNumber();
+      bool isInput = linear && readsHalves(use);
       if (isInput && !lm::lookupWeight(linear, linear.getWeightAttr())
                           .getEncoding()
                           .isInteger())
         needs.parts = 2;
-      else if (isInput || isa<lm::QuantizeOp>(use.getOwner()))
+      else if (readsHalves(use))
         needs.parts = std::max(needs.parts, int64_t(1));
       else
         needs.rows = true;
     }
     return needs;
+  }
+  // As what is copied to slots is read, and as the linears of experts read it.
+  static std::optional<Needs> needsOfExperts(OpOperand &use) {
+    if (auto dispatch = dyn_cast<lm::DispatchOp>(use.getOwner()))
+      if (use.getOperandNumber() ==
+          dispatch.getInputMutable().getOperandNumber())
+        return needsOf(dispatch.getResult());
+    auto linear = dyn_cast<lm::ExpertLinearOp>(use.getOwner());
+    if (!linear ||
+        use.getOperandNumber() != linear.getInputMutable().getOperandNumber())
+      return std::nullopt;
+    return Needs{false, lm::lookupWeight(linear, linear.getWeightAttr())
+                                .getEncoding()
+                                .isInteger()
+                            ? 1
+                            : 2};
   }
   // The half rows of a value, also of one that lm.quantize has made.
   FlatSymbolRefAttr readHalves(Value value) {
@@ -179,17 +257,23 @@ private:
       int64_t parts = needsOf(value).parts;
       if (!parts || halves.count(value))
         continue;
-      FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", {});
-      if (failed(variants))
+      if (failed(writeHalves(op, value, parts)))
         return failure();
-      Domain domain = domainOf(value);
-      FlatSymbolRefAttr output = makeHalves(op, value, domain, parts);
-      launchBuilder.create<QuantizeOp>(
-          halves.lookup(value).getLoc(), read(value), output,
-          integer(lm::columnsOf(value.getType())),
-          DomainAttr::get(context, domain), *variants);
-      ++numLaunches;
     }
+    return success();
+  }
+  // A quantize launch for `op` that makes the half rows of a value.
+  LogicalResult writeHalves(Operation *op, Value value, int64_t parts) {
+    FailureOr<ArrayAttr> variants = variantsFor(op, "quantize", {});
+    if (failed(variants))
+      return failure();
+    Domain domain = domainOf(value);
+    FlatSymbolRefAttr output = makeHalves(op, value, domain, parts);
+    launchBuilder.create<QuantizeOp>(
+        halves.lookup(value).getLoc(), read(value), output,
+        integer(lm::columnsOf(value.getType())),
+        DomainAttr::get(context, domain), *variants);
+    ++numLaunches;
     return success();
   }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/cuda/CudaCatalog.h"
 #include "dialects/plan/Plan.h"
+#include "runtime/plan/CudaExpertsAbi.h"
 
 #include <algorithm>
 
@@ -46,7 +47,7 @@ cudaVariantsFor(const std::string &op, const codegen::KernelConfig &config) {
     variants.push_back({first, last, name, kernel.op, kernel.geometry});
     return Status::ok();
   };
-  if (op == "linear") {
+  if (op == "linear" || op == "expert_linear") {
     INGOT_ASSIGN_OR_RETURN(std::string encoding, encodingOf(config));
     if (encoding == "f16" || encoding == "bf16")
       encoding += "x2";
@@ -56,7 +57,11 @@ cudaVariantsFor(const std::string &op, const codegen::KernelConfig &config) {
           abi::LinearTile::T64, abi::LinearTile::P64}) {
       bool isLast = tile == abi::LinearTile::P64;
       auto last = isLast ? 0 : std::uint32_t(abi::linearTokens(tile));
-      INGOT_RETURN_IF_ERROR(add("linear_" + encoding + "_" +
+      if (op == "expert_linear")
+        last = std::uint32_t(abi::expertTileSlots(
+            tile, std::int32_t(numberOf(config, "experts")),
+            std::int32_t(numberOf(config, "top_k"))));
+      INGOT_RETURN_IF_ERROR(add(op + "_" + encoding + "_" +
                                     std::string(codegen::spellLinearTile(tile)),
                                 first, last));
       first = last + 1;

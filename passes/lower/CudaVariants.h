@@ -22,7 +22,8 @@ struct CudaKernelVariant {
 
 // The variants of an operation, in ascending order, without gaps. `config` as the
 // CPU's catalogue takes it; "group" and "bits" of activations mean nothing here.
-// A linear of float weights reads activations of two parts. "attention" gives three kernels: the variant, "attention_split" and
+// A linear of float weights reads activations of two parts. "expert_linear" needs
+// "experts" and "top_k", and counts slots. "attention" gives three kernels: the variant, "attention_split" and
 // "attention_merge"; it needs "heads" too. Whatever has no CUDA kernel is an error.
 Result<std::vector<CudaKernelVariant>>
 cudaVariantsFor(const std::string &op, const codegen::KernelConfig &config);

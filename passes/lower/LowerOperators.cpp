@@ -218,7 +218,8 @@ LogicalResult TargetLowering::lowerOp(lm::CachedAttentionOp op) {
       op.getStateLayerAttr(), output, quantized, op.getHeadsAttr(),
       op.getKvHeadsAttr(), op.getHeadDimAttr(), op.getWindowAttr(),
       op.getScaleAttr(), op.getSoftCapAttr(), made->variants, made->split,
-      made->merge, op.getBidirectionalAttr());
+      made->merge, op.getBidirectionalAttr(), op.getSlopesAttr(),
+      op.getRoundedSlopesAttr());
   return success();
 }
 
@@ -263,7 +264,7 @@ LogicalResult TargetLowering::slotsOnly(Operation *op, Value input) {
   return op->emitOpError() << "works on rows that lm.dispatch has made";
 }
 
-LogicalResult TargetLowering::lowerOp(lm::DispatchOp op) {
+LogicalResult TargetLowering::lowerDispatch(lm::DispatchOp op) {
   FailureOr<ArrayAttr> variants = variantsFor(op, "dispatch", {});
   if (failed(variants) || failed(tokensOnly(op, op.getInput())))
     return failure();
@@ -279,21 +280,16 @@ LogicalResult TargetLowering::lowerOp(lm::DispatchOp op) {
 LogicalResult TargetLowering::lowerOp(lm::ExpertLinearOp op) {
   lm::EncodingAttr encoding =
       lm::lookupWeight(op, op.getWeightAttr()).getEncoding();
-  if (encoding.isInteger() && !isa<lm::QuantizedType>(op.getInput().getType()))
-    return op.emitOpError()
-           << "has a weight in " << encoding.getShortName()
-           << " and an input in float32; insert-quantize gives it quantised "
-              "rows";
   int64_t k = lm::columnsOf(op.getInput().getType());
   codegen::KernelConfig config;
   addEncoding(config, encoding);
-  FailureOr<ArrayAttr> variants = variantsFor(op, "expert_linear", config);
+  FailureOr<ArrayAttr> variants = expertVariants(op, config);
   if (failed(variants) || failed(slotsOnly(op, op.getInput())))
     return failure();
   Place place = resultPlace(op, op.getResult(), Domain::Slot);
   Routing routing = routingOf(op.getRoutes());
   launchBuilder.create<ExpertLinearOp>(
-      op.getLoc(), read(op.getInput()), routing.order,
+      op.getLoc(), expertInput(op), routing.order,
       useMatrix(op.getWeightAttr()), symbol(place), integer(k),
       integer(lm::columnsOf(op.getType())), routing.experts, routing.topK,
       *variants);
@@ -355,8 +351,6 @@ LogicalResult TargetLowering::lowerOp(lm::CutOp op) {
 }
 
 LogicalResult TargetLowering::lowerOp(lm::ExitOp op) {
-  if (failed(checkExit(op)))
-    return failure();
   // The name may still change; symbols follow it.
   SegmentOp before = endsAt.lookup(op.getInput());
   FailureOr<SegmentOp> head = lowerExitRegion(op, op.getHead(), ".head");

@@ -55,9 +55,6 @@ LogicalResult TargetLowering::run(ArrayRef<std::string> levels) {
   return success();
 }
 
-int64_t numLaunches = 0;
-int64_t numKernels = 0;
-
 //===----------------------------------------------------------------------===//
 // Values, buffers and weights
 //===----------------------------------------------------------------------===//
@@ -197,12 +194,18 @@ FailureOr<SegmentOp> TargetLowering::lowerExitRegion(lm::ExitOp exit,
                           read(exit.getInput()));
   SegmentOp made = segment;
   launchBuilder.setInsertionPointToEnd(&made.getBody().emplaceBlock());
-  for (Operation &op : region.front())
-    if (failed(lower(&op)))
-      return failure();
+  if (failed(lowerRegionOf(exit, region)))
+    return failure();
   segment = chain;
   launchBuilder.setInsertionPointToEnd(&chain.getBody().front());
   return made;
+}
+
+LogicalResult TargetLowering::lowerRegionOf(lm::ExitOp, Region &region) {
+  for (Operation &op : region.front())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
 }
 
 // All heads write the program's own logits.

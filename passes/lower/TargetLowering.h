@@ -53,6 +53,11 @@ protected:
   struct Results {
     mlir::FlatSymbolRefAttr rows, quantized;
   };
+  // What the launches behind a lm.route have of it.
+  struct Routing {
+    mlir::FlatSymbolRefAttr order;
+    mlir::IntegerAttr experts, topK;
+  };
   struct AttentionKernels {
     mlir::ArrayAttr variants;
     mlir::FlatSymbolRefAttr split, merge; // of CUDA devices
@@ -72,16 +77,21 @@ protected:
   virtual mlir::FailureOr<mlir::ArrayAttr>
   linearVariants(lm::LinearOp op, const codegen::KernelConfig &config) = 0;
   virtual mlir::FlatSymbolRefAttr linearInput(lm::LinearOp op) = 0;
+  // The same of a linear of experts.
+  virtual mlir::FailureOr<mlir::ArrayAttr>
+  expertVariants(lm::ExpertLinearOp op, codegen::KernelConfig config) = 0;
+  virtual mlir::FlatSymbolRefAttr expertInput(lm::ExpertLinearOp op) = 0;
+  // A launch that copies float32 rows to their slots, or what the target has instead.
+  virtual mlir::LogicalResult lowerDispatch(lm::DispatchOp op);
   // How a row of a value is laid out.
   virtual mlir::Type rowsType(mlir::Type valueType) = 0;
   // `attention`: the result of an attention, whose kernels may need float32 rows.
   virtual Results results(mlir::Operation *op, mlir::Value value, Domain domain,
                           bool attention = false) = 0;
   virtual mlir::LogicalResult lowerQuantize(lm::QuantizeOp op) = 0;
-  // An error where the target has no early exits.
-  virtual mlir::LogicalResult checkExit(lm::ExitOp op) {
-    return mlir::success();
-  }
+  // The launches of a head or fill, in the segment that has been made for it.
+  virtual mlir::LogicalResult lowerRegionOf(lm::ExitOp exit,
+                                            mlir::Region &region);
   virtual Domain domainOf(mlir::Value value) {
     return places.lookup(value).buffer.getDomain();
   }
@@ -125,6 +135,11 @@ protected:
     return moduleBuilder.getI64IntegerAttr(value);
   }
 
+  // These launches exist for one domain only.
+  mlir::LogicalResult tokensOnly(mlir::Operation *op, mlir::Value input);
+  mlir::LogicalResult slotsOnly(mlir::Operation *op, mlir::Value input);
+  Routing routingOf(mlir::Value routes);
+
   lm::ProgramOp program;
   mlir::MLIRContext *context;
   mlir::OpBuilder moduleBuilder, bufferBuilder, kernelBuilder, launchBuilder;
@@ -137,11 +152,6 @@ private:
     lm::ConcatOp concat;
     int64_t column;
   };
-  struct Routing {
-    mlir::FlatSymbolRefAttr order;
-    mlir::IntegerAttr experts, topK;
-  };
-
   // A concat costs nothing when each of its parts can be written in place: it is
   // the result of a linear that nothing else reads.
   mlir::LogicalResult findConcats();
@@ -170,7 +180,7 @@ private:
   mlir::LogicalResult lowerOp(lm::RopeCacheWriteOp op);
   mlir::LogicalResult lowerOp(lm::CachedAttentionOp op);
   mlir::LogicalResult lowerOp(lm::RouteOp op);
-  mlir::LogicalResult lowerOp(lm::DispatchOp op);
+  mlir::LogicalResult lowerOp(lm::DispatchOp op) { return lowerDispatch(op); }
   mlir::LogicalResult lowerOp(lm::ExpertLinearOp op);
   mlir::LogicalResult lowerOp(lm::CombineOp op);
   mlir::LogicalResult lowerOp(lm::SelectRowsOp op);
@@ -180,10 +190,6 @@ private:
   mlir::LogicalResult lowerOp(lm::ExitOp op);
   mlir::LogicalResult lowerOp(lm::YieldOp op);
   mlir::LogicalResult lowerOp(lm::ReturnOp op);
-  // These launches exist for the domain token only.
-  mlir::LogicalResult tokensOnly(mlir::Operation *op, mlir::Value input);
-  mlir::LogicalResult slotsOnly(mlir::Operation *op, mlir::Value input);
-  Routing routingOf(mlir::Value routes);
 
   mlir::ModuleOp module;
   mlir::StringRef targetName;

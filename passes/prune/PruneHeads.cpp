@@ -63,6 +63,9 @@ struct PruneHeads : ingot::impl::PruneHeadsPassBase<PruneHeads> {
     auto perKey = static_cast<std::int64_t>(attention.getHeads() /
                                             attention.getKvHeads());
     std::int64_t heads = kvHeads * perKey;
+    if (attention.getSlopes())
+      return attention.emitError(
+          "prune-heads: heads with slopes of their own (ALiBi) are not pruned");
     if (!attention->hasOneUse())
       return attention.emitError("prune-heads: expected one reader");
     auto output = dyn_cast<lm::LinearOp>(*attention->user_begin());

@@ -135,8 +135,15 @@ struct PruneLayers : ingot::impl::PruneLayersPassBase<PruneLayers> {
     for (lm::WeightOp weight :
          llvm::make_early_inc_range(module.getOps<lm::WeightOp>()))
       if (std::int64_t layer = layerOf(weight.getSymName());
-          layer >= 0 && removed.contains(layer))
+          layer >= 0 && removed.contains(layer)) {
+        if (!SymbolTable::symbolKnownUseEmpty(weight.getSymNameAttr(),
+                                              module)) {
+          weight.emitError("prune-layers: is of layer ")
+              << layer << ", which goes, and read by one that stays";
+          return signalPassFailure();
+        }
         weight.erase();
+      }
     renumber(newNumber);
     regroupStates(module);
     setModelLayers(module, kept);

@@ -3,9 +3,11 @@
 // 1. Read the options; an unknown encoding, group or method fails.
 // 2. Find the matrices that linear and embed operators use, and what for: a
 //    head gives the logits, a table serves embed.
-//    A router keeps its encoding where the target is one of integers.
+//    A router keeps its encoding where the target is one of integers, and no
+//    override says otherwise.
 // 3. Leave those that a skip pattern names, and let the last override whose
-//    pattern names a matrix choose for it; a pattern without a match fails.
+//    pattern names a matrix choose for it; a pattern without a match fails, and so
+//    does one that asks for calibrated codes of rounded matrices alone.
 // 4. Where the method is calibrated, the matrix becomes what @NAME.calibrated
 //    holds (or, with mark-only, is marked as one that needs it).
 // 5. Give each of the others its target encoding, and the method that its parts
@@ -37,10 +39,15 @@ struct Uses {
   bool router = false; // by the linear operator whose result lm.route reads
   bool head = false; // by the linear operator whose result the program returns
   bool linear = false; // by a linear operator of the program itself
+
+  // Tables are looked up, not multiplied, and experts see few rows each.
+  bool canCalibrate() const { return linear && !head && !table; }
 };
 
-llvm::MapVector<lm::WeightOp, Uses> findMatrices(ModuleOp module) {
-  llvm::MapVector<lm::WeightOp, Uses> matrices;
+using Matrices = llvm::MapVector<lm::WeightOp, Uses>;
+
+Matrices findMatrices(ModuleOp module) {
+  Matrices matrices;
   // In the order of the weights, so that diagnostics and counts are stable.
   llvm::DenseMap<lm::WeightOp, Uses> found;
   module.walk([&](Operation *op) {
@@ -138,7 +145,7 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
   }
 
   // The matrices that each override chooses for.
-  LogicalResult readOverrides(llvm::ArrayRef<lm::WeightOp> matrices) {
+  LogicalResult readOverrides(const Matrices &matrices) {
     for (const std::string &text : overrides) {
       auto fail = [&](const llvm::Twine &why) -> LogicalResult {
         return getOperation().emitError("quantize-weights: override \"")
@@ -154,14 +161,18 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
           llvm::GlobPattern::create(patternText);
       if (!pattern)
         return fail(llvm::toString(pattern.takeError()));
-      bool matched = false;
-      for (lm::WeightOp weight : matrices)
+      bool matched = false, canCalibrate = false;
+      for (auto [weight, uses] : matrices)
         if (pattern->match(weight.getSymName())) {
           chosen[weight] = *spec;
           matched = true;
+          canCalibrate |= uses.canCalibrate();
         }
       if (!matched)
         return fail("matches no weight matrix");
+      if (spec->isInteger() && spec->method != "rtn" && !canCalibrate)
+        return fail("expected the method rtn, found " + spec->method +
+                    ": tables, heads and experts are rounded");
     }
     return success();
   }
@@ -236,13 +247,12 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
   void runOnOperation() override {
     if (failed(readOptions()))
       return signalPassFailure();
-    llvm::MapVector<lm::WeightOp, Uses> matrices = findMatrices(getOperation());
+    Matrices matrices = findMatrices(getOperation());
     llvm::DenseSet<lm::WeightOp> skipped;
     if (failed(readSkip(llvm::to_vector(llvm::make_first_range(matrices)),
                         skipped)))
       return signalPassFailure();
-    if (failed(
-            readOverrides(llvm::to_vector(llvm::make_first_range(matrices)))))
+    if (failed(readOverrides(matrices)))
       return signalPassFailure();
     for (auto [weight, uses] : matrices) {
       lm::EncodingAttr encoding = uses.head    ? headTarget
@@ -252,15 +262,14 @@ struct QuantizeWeights : ingot::impl::QuantizeWeightsPassBase<QuantizeWeights> {
       if (auto own = chosen.find(weight); own != chosen.end()) {
         encoding = encodingOf(own->second);
         how = own->second.method;
-      }
-      // Few bytes, and an error there is another expert: no integers.
-      if (uses.router && encoding && encoding.isInteger())
+      } else if (uses.router && encoding && encoding.isInteger()) {
+        // Few bytes, and an error there is another expert: none unasked.
         continue;
+      }
       if (!encoding || skipped.contains(weight))
         continue;
-      // Tables are looked up, not multiplied, and experts see few rows each.
-      bool isCalibrated = how != "rtn" && encoding.isInteger() && uses.linear &&
-                          !uses.head && !uses.table;
+      bool isCalibrated =
+          how != "rtn" && encoding.isInteger() && uses.canCalibrate();
       if (!isCalibrated)
         convert(weight, encoding);
       else if (failed(take(weight, encoding, how)))

@@ -117,7 +117,7 @@ std::optional<Found> Matcher::match() {
         leave("its scores are capped by one number and scaled by another");
         return std::nullopt;
       }
-      found.softcap = outer->number;
+      found.softcap = std::abs(outer->number); // tanh is odd
       value = throughCasts(inner->other);
     }
   while (auto by = scaled(value)) {
@@ -157,7 +157,9 @@ Value Matcher::unrepeated(Value value, std::int64_t heads) {
   if (!wide || !narrow || !flat || wide.getRank() != 5 ||
       narrow.getRank() != 5 || narrow.getDimSize(2) != 1 ||
       flat.getRank() != 4 || flat.getDimSize(1) != heads ||
-      wide.getDimSize(1) != narrow.getDimSize(1))
+      wide.getShape().drop_front(3) != narrow.getShape().drop_front(3) ||
+      wide.getShape().take_front(2) != narrow.getShape().take_front(2) ||
+      flat.getShape().drop_front(2) != wide.getShape().drop_front(3))
     return value;
   Operation *before = from.getDefiningOp();
   if (!before || !isa<onnx::UnsqueezeOp, onnx::ReshapeOp>(before))

@@ -6,13 +6,19 @@ using namespace mlir;
 
 namespace ingot::raise {
 
+// Whether a cast to this type is but another precision of the same arithmetic.
+static bool isWideFloat(Type type) {
+  return onnx::isFloatTensor(type) &&
+         cast<TensorType>(type).getElementTypeBitWidth() >= 16;
+}
+
 Value throughCasts(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     const bool isSame =
         isa<onnx::IdentityOp>(op) ||
         (isa<onnx::ConcatOp>(op) && op->getNumOperands() == 1) ||
-        (isa<onnx::CastOp>(op) && onnx::isFloatTensor(value.getType()) &&
-         onnx::isFloatTensor(op->getOperand(0).getType()));
+        (isa<onnx::CastOp>(op) && isWideFloat(value.getType()) &&
+         isWideFloat(op->getOperand(0).getType()));
     if (!isSame)
       break;
     value = op->getOperand(0);

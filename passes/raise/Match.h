@@ -7,7 +7,8 @@
 
 namespace ingot::raise {
 
-// Past casts between floats and identities.
+// Past casts between floats of 16 bits and more, and identities. A cast to a
+// narrower float is the rounding of somebody's codes, and stays.
 mlir::Value throughCasts(mlir::Value value);
 // The one number of a constant; none for a constant of several.
 std::optional<double> number(mlir::Value value);

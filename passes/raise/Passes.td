@@ -16,7 +16,9 @@ def RaiseNormsPass : Raise_Pass<"raise-norms"> {
   let description = [{
     com.microsoft's skip norms become Add and a norm where their statistics are not
     used. `weight * (x / sqrt(mean(x^2) + eps))` over the last dimension becomes
-    RMSNormalization, the same of `x - mean(x)` LayerNormalization.
+    RMSNormalization, the same of `x - mean(x)` LayerNormalization; `weight` may be a
+    constant plus a number. Of weights of two dimensions, one row a head, a product
+    stays, with a norm whose weights are ones.
 
     ```mlir
     %2 = onnx.Mul(%x, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
@@ -34,7 +36,8 @@ def RaiseRotaryPass : Raise_Pass<"raise-rotary"> {
   let description = [{
     `x * cos + concat(-x[second half], x[first half]) * sin` over four known dimensions
     becomes RotaryEmbedding, where both halves of the last dimension of `cos` and of
-    `sin` are the same by construction. Where x is the first columns of a tensor whose
+    `sin` are the same by construction; with neighbours in the place of halves, the
+    interleaved one. Where x is the first columns of a tensor whose
     others are joined to the result again, the operator turns those columns only.
 
     ```mlir

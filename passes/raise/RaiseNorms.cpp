@@ -1,5 +1,5 @@
 // 1. Skip norms become a sum and a norm. 2. weight * (x / sqrt(mean(x^2) + eps))
-// becomes RMSNormalization. 3. The same of x - mean(x), with a bias,
+// becomes RMSNormalization; so does (number + weight) * that. 3. The same of x - mean(x), with a bias,
 // LayerNormalization.
 #include "passes/raise/Match.h"
 
@@ -92,12 +92,35 @@ Value make(onnx::OpMaker &maker, StringRef name, Value x, Value scale,
   return (*op)->getResult(0);
 }
 
-// A vector that broadcasts along the last dimension alone.
+// A vector that broadcasts along the last dimension alone: a constant, or one to
+// which a number is added, as norms do whose weights are distances from one.
 bool isScale(Value value, Value x) {
+  if (auto by = shifted(value))
+    value = by->other;
   auto type = dyn_cast<RankedTensorType>(value.getType());
   auto of = dyn_cast<RankedTensorType>(x.getType());
   return isConstant(value) && type && of && type.getRank() == 1 &&
          of.getRank() > 1 && type.getDimSize(0) == of.getShape().back();
+}
+
+// A row of weights for each of the heads, the dimension before the last.
+bool isScaleOfHeads(Value value, Value x) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  auto of = dyn_cast<RankedTensorType>(x.getType());
+  return isConstant(value) && type && of && type.getRank() == 2 &&
+         of.getRank() > 2 && type.getShape() == of.getShape().take_back(2);
+}
+
+// Weights that change nothing.
+Value onesFor(onnx::OpMaker &maker, Value x, Type element) {
+  auto type = RankedTensorType::get(
+      {cast<RankedTensorType>(x.getType()).getShape().back()}, element);
+  FailureOr<Value> ones = maker.value(
+      "Constant", {},
+      {maker.builder.getNamedAttr(
+          "value", DenseElementsAttr::get(
+                       type, maker.builder.getFloatAttr(element, 1.0)))});
+  return failed(ones) ? Value() : *ones;
 }
 
 unsigned splitSkipNorms(ModuleOp module, const Explain &explain) {
@@ -151,7 +174,9 @@ unsigned splitSkipNorms(ModuleOp module, const Explain &explain) {
 std::optional<std::pair<Value, Normalized>> weighted(onnx::MulOp op) {
   for (auto [weight, other] :
        {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
-    if (auto found = normalized(other); found && isScale(weight, found->x))
+    if (auto found = normalized(other);
+        found &&
+        (isScale(weight, found->x) || isScaleOfHeads(weight, found->x)))
       return std::pair(weight, *found);
   return std::nullopt;
 }
@@ -167,7 +192,8 @@ unsigned raiseNorms(ModuleOp module, const Explain &explain) {
                                    std::pair(op.getB(), op.getA())}) {
           auto product = as<onnx::MulOp>(other);
           auto found = product ? weighted(product) : std::nullopt;
-          if (!found || !isScale(bias, found->second.x))
+          if (!found || !isScale(bias, found->second.x) ||
+              !isScale(found->first, found->second.x))
             continue;
           auto centred = as<onnx::SubOp>(found->second.x);
           if (!centred || throughCasts(found->second.square) !=
@@ -188,8 +214,17 @@ unsigned raiseNorms(ModuleOp module, const Explain &explain) {
   count += rewriteEach<onnx::MulOp>(
       module, [&](onnx::MulOp op, onnx::OpMaker &maker) -> Value {
         auto found = weighted(op);
-        if (!found)
+        if (!found) {
+          auto isNorm = [](Value value) {
+            auto norm = normalized(value);
+            return norm && throughCasts(norm->x) == throughCasts(norm->square);
+          };
+          if (explain && (isNorm(op.getA()) || isNorm(op.getB())))
+            explain("raise-norms: left alone " + onnx::describe(op) +
+                    ": what a norm is multiplied by is neither a constant of "
+                    "its last dimension nor that plus a number");
           return {};
+        }
         if (throughCasts(found->second.x) !=
             throughCasts(found->second.square)) {
           if (explain)
@@ -197,18 +232,31 @@ unsigned raiseNorms(ModuleOp module, const Explain &explain) {
                     ": what is divided is not what is squared");
           return {};
         }
-        if (auto centred = as<onnx::SubOp>(found->second.x)) {
+        Value x = found->second.x;
+        const char *name = "RMSNormalization";
+        if (auto centred = as<onnx::SubOp>(x)) {
           Value mean = meanOf(centred.getB());
-          if (mean && throughCasts(mean) == throughCasts(centred.getA()))
-            return make(maker, "LayerNormalization", centred.getA(),
-                        found->first, Value(), found->second.eps,
-                        cast<TensorType>(op.getType()).getElementType());
+          if (mean && throughCasts(mean) == throughCasts(centred.getA())) {
+            x = centred.getA();
+            name = "LayerNormalization";
+          }
         }
         if (explain)
-          explain("raise-norms: RMSNormalization from " + onnx::describe(op));
-        return make(maker, "RMSNormalization", found->second.x, found->first,
-                    Value(), found->second.eps,
-                    cast<TensorType>(op.getType()).getElementType());
+          explain(std::string("raise-norms: ") + name + " from " +
+                  onnx::describe(op));
+        Type element = cast<TensorType>(op.getType()).getElementType();
+        if (isScale(found->first, x))
+          return make(maker, name, x, found->first, Value(), found->second.eps,
+                      element);
+        Value ones = onesFor(maker, x, element);
+        Value norm = ones ? make(maker, name, x, ones, Value(),
+                                 found->second.eps, element)
+                          : Value();
+        if (!norm)
+          return {};
+        FailureOr<Value> product = maker.value(
+            "Mul", {castTo(maker, throughCasts(found->first), element), norm});
+        return failed(product) ? Value() : *product;
       });
   eraseUnused(module);
   return count;

@@ -1,5 +1,6 @@
 // 1. x cos + concat(-x[second half], x[first half]) sin, where both halves of cos and
-// of sin are the same, becomes RotaryEmbedding with half the tables. 2. Where x is
+// of sin are the same, becomes RotaryEmbedding with half the tables; so does the form
+// with pairs of neighbours, as the interleaved operator. 2. Where x is
 // the first part of heads whose rest is joined to it again, the operator does that.
 #include "passes/raise/Match.h"
 
@@ -108,17 +109,87 @@ Value rotateHalf(Value value) {
   return throughCasts(first);
 }
 
-// Whether the last dimension is some values, and then the same again.
-bool isTwice(Value value) {
+// x of every second of its elements along the last dimension, from `first` on.
+Value everySecond(Value part, std::int64_t first) {
+  auto slice = as<onnx::SliceOp>(part);
+  auto type = slice ? dyn_cast<RankedTensorType>(slice.getData().getType())
+                    : RankedTensorType();
+  if (!type || !type.hasStaticShape() || onnx::isAbsent(slice.getAxes()) ||
+      onnx::isAbsent(slice.getSteps()))
+    return {};
+  auto starts = onnx::knownInts(slice.getStarts()),
+       ends = onnx::knownInts(slice.getEnds()),
+       axes = onnx::knownInts(slice.getAxes()),
+       steps = onnx::knownInts(slice.getSteps());
+  const std::int64_t size = type.getShape().back();
+  if (!starts || !ends || !axes || !steps || size % 2 != 0 ||
+      *starts != ArrayRef<std::int64_t>{first} ||
+      *steps != ArrayRef<std::int64_t>{2} || ends->size() != 1 ||
+      (*ends)[0] < size || axes->size() != 1 ||
+      ((*axes)[0] != -1 && (*axes)[0] != type.getRank() - 1))
+    return {};
+  return throughCasts(slice.getData());
+}
+
+// f of [..., n] that is given one more dimension of 1 at the end.
+Value columnOf(Value value) {
+  Operation *op = throughCasts(value).getDefiningOp();
+  if (!op || !isa<onnx::UnsqueezeOp, onnx::ReshapeOp>(op))
+    return {};
+  auto to = dyn_cast<RankedTensorType>(op->getResult(0).getType()),
+       from = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  if (!to || !from || to.getRank() != from.getRank() + 1 ||
+      to.getShape().back() != 1 || to.getShape().drop_back() != from.getShape())
+    return {};
+  return throughCasts(op->getOperand(0));
+}
+
+// a and b where the last dimension is a0, b0, a1, b1 and so on.
+std::optional<std::pair<Value, Value>> alternating(Value value) {
+  auto flat = as<onnx::ReshapeOp>(value);
+  auto concat = flat ? as<onnx::ConcatOp>(flat.getData()) : onnx::ConcatOp();
+  if (!concat || concat->getNumOperands() != 2)
+    return std::nullopt;
+  auto wide = dyn_cast<RankedTensorType>(concat.getType()),
+       type = dyn_cast<RankedTensorType>(flat.getType());
+  const std::int64_t axis = concat.getAxis();
+  if (!wide || !type || wide.getRank() != type.getRank() + 1 ||
+      wide.getShape().drop_back(2) != type.getShape().drop_back() ||
+      (axis != -1 && axis != wide.getRank() - 1))
+    return std::nullopt;
+  Value a = columnOf(concat->getOperand(0)),
+        b = columnOf(concat->getOperand(1));
+  if (!a || !b)
+    return std::nullopt;
+  return std::pair(a, b);
+}
+
+// x of -x1, x0, -x3, x2 and so on.
+Value rotatePairs(Value value) {
+  auto parts = alternating(value);
+  auto negated = parts ? as<onnx::NegOp>(parts->first) : onnx::NegOp();
+  if (!negated)
+    return {};
+  Value odd = everySecond(negated.getX(), 1),
+        even = everySecond(parts->second, 0);
+  return even == odd ? even : Value();
+}
+
+// Whether the last dimension is some values, and then the same again; with `pairs`
+// each of some values twice.
+bool isTwice(Value value, bool pairs) {
   for (int depth = 0; depth < 16; ++depth) {
     value = throughCasts(value);
     Operation *op = value.getDefiningOp();
     if (!op)
       return false;
+    if (pairs)
+      if (auto parts = alternating(value))
+        return parts->first == parts->second;
     if (auto concat = dyn_cast<onnx::ConcatOp>(op)) {
       auto type = cast<RankedTensorType>(concat.getType());
       const std::int64_t axis = concat.getAxis();
-      return concat->getNumOperands() == 2 &&
+      return !pairs && concat->getNumOperands() == 2 &&
              concat->getOperand(0) == concat->getOperand(1) &&
              (axis == -1 || axis == type.getRank() - 1);
     }
@@ -138,15 +209,17 @@ bool isTwice(Value value) {
   return false;
 }
 
-// The first half of a table as [batch, positions, half].
-Value halfTable(onnx::OpMaker &maker, Value table, Type element) {
+// The first half of a table, or every second column, as [batch, positions, half];
+// none where its rows differ by head.
+Value halfTable(onnx::OpMaker &maker, Value table, Type element, bool pairs) {
   auto type = cast<RankedTensorType>(table.getType());
   SmallVector<std::int64_t> dims(type.getShape());
-  // The heads' dimension, in which the table is the same.
-  if (dims.size() == 4) {
-    if (dims[1] != 1)
+  // The heads' dimension, third from the end, in which the table is the same.
+  if (dims.size() >= 3) {
+    auto heads = dims.end() - 3;
+    if (*heads != 1)
       return {};
-    dims.erase(dims.begin() + 1);
+    dims.erase(heads);
   }
   while (dims.size() < 3)
     dims.insert(dims.begin(), 1);
@@ -154,8 +227,9 @@ Value halfTable(onnx::OpMaker &maker, Value table, Type element) {
   if (failed(flat))
     return {};
   FailureOr<Value> half =
-      maker.value("Slice", {*flat, maker.ints({0}), maker.ints({dims[2] / 2}),
-                            maker.ints({2})});
+      maker.value("Slice", {*flat, maker.ints({0}),
+                            maker.ints({pairs ? dims[2] : dims[2] / 2}),
+                            maker.ints({2}), maker.ints({pairs ? 2 : 1})});
   return failed(half) ? Value() : castTo(maker, *half, element);
 }
 
@@ -177,6 +251,9 @@ unsigned raiseRotary(ModuleOp module, const Explain &explain) {
                {std::pair(crossed.getA(), crossed.getB()),
                 std::pair(crossed.getB(), crossed.getA())}) {
             Value x = rotateHalf(half);
+            const bool pairs = !x;
+            if (pairs)
+              x = rotatePairs(half);
             if (!x)
               continue;
             Value cosine;
@@ -187,23 +264,27 @@ unsigned raiseRotary(ModuleOp module, const Explain &explain) {
             auto own = dyn_cast<RankedTensorType>(x.getType());
             if (!cosine || !own || own.getShape() != type.getShape())
               continue;
-            if (!isTwice(cosine) || !isTwice(sine)) {
+            if (!isTwice(cosine, pairs) || !isTwice(sine, pairs)) {
               if (explain)
                 explain("raise-rotary: left alone " + onnx::describe(op) +
-                        ": the two halves of its tables are not the same");
+                        (pairs ? ": neighbours in its tables are not the same"
+                               : ": the two halves of its tables are not the "
+                                 "same"));
               continue;
             }
             Type element = type.getElementType();
-            Value c = halfTable(maker, cosine, element),
-                  s = halfTable(maker, sine, element);
+            Value c = halfTable(maker, cosine, element, pairs),
+                  s = halfTable(maker, sine, element, pairs);
             if (!c || !s)
               continue;
             FailureOr<Value> rotary = maker.value(
-                "RotaryEmbedding", {castTo(maker, x, element), c, s});
+                "RotaryEmbedding", {castTo(maker, x, element), c, s},
+                {maker.attr("interleaved", pairs)});
             if (failed(rotary))
               continue;
             if (explain)
-              explain("raise-rotary: RotaryEmbedding from " +
+              explain(std::string("raise-rotary: ") +
+                      (pairs ? "interleaved " : "") + "RotaryEmbedding from " +
                       onnx::describe(op));
             return *rotary;
           }

@@ -4,6 +4,7 @@
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -69,16 +70,45 @@ template <typename Body> ingot_status guarded(Body body) noexcept {
   }
 }
 
-// A struct of an older header is shorter: what it lacks keeps the default.
+// Programs that are compiled against other versions of the header have these
+// offsets in them: a new field goes to the end, behind all padding.
+static_assert(sizeof(void *) != 8 || (offsetof(ingot_options, device) == 48 &&
+                                      sizeof(ingot_options) == 56 &&
+                                      offsetof(ingot_request, user) == 168 &&
+                                      sizeof(ingot_request) == 176));
+
+// No struct of any version is as long; what was never initialised often is.
+constexpr std::size_t kMostStructBytes = 4096;
+
+// A struct of an older header is shorter: what it lacks keeps the default. One
+// of a newer header is longer: what is not known here must be left at zero.
 template <typename T> Status copySized(const char *name, const T *from, T &to) {
   std::size_t size = from->struct_size;
-  if (size < sizeof(std::size_t) || size > sizeof(T))
+  if (size < sizeof(std::size_t) || size > kMostStructBytes)
     return Status::invalid(std::string(name) + ".struct_size is " +
-                           std::to_string(size) + ", expected at most " +
+                           std::to_string(size) + ", expected " +
                            std::to_string(sizeof(T)) +
                            ": was the init function called?");
-  std::memcpy(static_cast<void *>(&to), from, size);
+  const auto *bytes = reinterpret_cast<const unsigned char *>(from);
+  for (std::size_t i = sizeof(T); i < size; ++i)
+    if (bytes[i] != 0)
+      return Status::unsupported(
+          std::string(name) + " sets a field at byte " + std::to_string(i) +
+          ", which this library (" INGOT_VERSION ", " +
+          std::to_string(sizeof(T)) + " bytes) does not know");
+  std::memcpy(static_cast<void *>(&to), from, std::min(size, sizeof(T)));
+  to.struct_size = sizeof(T);
   return Status::ok();
+}
+
+// As much of `defaults` as the program's struct has room for, the rest zero.
+template <typename T>
+void initSized(T *to, const T &defaults, std::size_t size) {
+  if (size < sizeof(std::size_t))
+    return;
+  std::memset(static_cast<void *>(to), 0, size);
+  std::memcpy(static_cast<void *>(to), &defaults, std::min(size, sizeof(T)));
+  std::memcpy(static_cast<void *>(to), &size, sizeof size);
 }
 
 Result<GenerateRequest> convert(const ingot_engine *engine,
@@ -133,12 +163,12 @@ const char *ingot_version(void) { return INGOT_VERSION; }
 
 const char *ingot_error_message(void) { return lastError.c_str(); }
 
-void ingot_options_init(ingot_options *options) {
-  EngineOptions defaults;
-  std::memset(static_cast<void *>(options), 0, sizeof *options);
-  options->struct_size = sizeof *options;
-  options->sequences = defaults.sequences;
-  options->step_tokens = defaults.stepTokens;
+void ingot_options_init_sized(ingot_options *options, size_t struct_size) {
+  const EngineOptions defaults;
+  ingot_options filled{};
+  filled.sequences = defaults.sequences;
+  filled.step_tokens = defaults.stepTokens;
+  initSized(options, filled, struct_size);
 }
 
 ingot_status ingot_open(const char *path, const ingot_options *options,
@@ -195,16 +225,17 @@ const char *ingot_memory_contract(const ingot_engine *engine) {
   return engine->contract.c_str();
 }
 
-void ingot_request_init(const ingot_engine *engine, ingot_request *request) {
-  std::memset(static_cast<void *>(request), 0, sizeof *request);
-  SamplingParams defaults = defaultSampling(engine->engine->model());
-  request->struct_size = sizeof *request;
-  request->max_tokens = -1;
-  request->temperature = defaults.temperature;
-  request->top_p = defaults.topP;
-  request->top_k = defaults.topK;
-  request->min_p = defaults.minP;
-  request->repetition_penalty = defaults.repetitionPenalty;
+void ingot_request_init_sized(const ingot_engine *engine,
+                              ingot_request *request, size_t struct_size) {
+  const SamplingParams defaults = defaultSampling(engine->engine->model());
+  ingot_request filled{};
+  filled.max_tokens = -1;
+  filled.temperature = defaults.temperature;
+  filled.top_p = defaults.topP;
+  filled.top_k = defaults.topK;
+  filled.min_p = defaults.minP;
+  filled.repetition_penalty = defaults.repetitionPenalty;
+  initSized(request, filled, struct_size);
 }
 
 ingot_status ingot_generate(ingot_engine *engine, const ingot_request *request,

@@ -1,11 +1,9 @@
 #include "runtime/engine/Encoder.h"
 
-#include "runtime/execute/cpu/HostCpus.h"
+#include "runtime/engine/Opening.h"
 #include "runtime/memory/AvailableMemory.h"
-#include "runtime/plan/CpuFeatures.h"
 
 #include <algorithm>
-#include <sys/mman.h>
 
 namespace ingot {
 namespace {
@@ -34,31 +32,15 @@ Status Encoder::start(const EncoderOptions &options) {
   if (!model().embedding())
     return Status::unsupported("generates text and gives no vectors; `ingot "
                                "embed` and /v1/embeddings are for encoders");
-  const fbs::Target *target = artifact_.target("cpu");
-  if (!target)
-    return Status::unsupported("has no code for the cpu; rebuild it with the "
-                               "cpu among its targets");
-  INGOT_ASSIGN_OR_RETURN(
-      std::uint32_t level,
-      chooseLevel(*target, options.level, hostCpuFeatures()));
+  INGOT_ASSIGN_OR_RETURN(const fbs::Target *target, cpuTarget(artifact_));
   {
     INGOT_ASSIGN_OR_RETURN(CodeMapping code,
-                           CodeMapping::map(artifact_, *target, level));
+                           mapCpuCode(artifact_, *target, options.level));
     code_.emplace(std::move(code));
   }
-  auto tables = artifact_.segment(container::SegmentKind::Tokenizer);
-  if (!tables.empty()) {
-    INGOT_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::open(tables));
-    if (tokenizer.vocabSize() > std::int32_t(model().vocab()))
-      return Status::invalid(
-          "tokenizer has " + std::to_string(tokenizer.vocabSize()) +
-          " ids, the model's vocabulary " + std::to_string(model().vocab()));
-    tokenizer_.emplace(std::move(tokenizer));
-  }
+  INGOT_RETURN_IF_ERROR(openTokenizer(artifact_, tokenizer_));
   INGOT_RETURN_IF_ERROR(takeMemory(*target, options));
-  auto weights = artifact_.segment(container::SegmentKind::Weights);
-  (void)::madvise(const_cast<std::uint8_t *>(weights.data()), weights.size(),
-                  MADV_WILLNEED);
+  readWeightsAhead(artifact_);
   core_ = std::make_unique<EncoderCore>(*executor_, *cache_, contract_.context);
   return Status::ok();
 }
@@ -87,28 +69,12 @@ Status Encoder::takeMemory(const fbs::Target &target,
     state.blocks =
         std::min(state.blocks, contract_.stepTokens / state.blockTokens +
                                    contract_.sequences);
-  if (auto available = availableMemoryBytes();
-      available && contract_.privateBytes() > *available)
-    return Status::outOfMemory(
-        "needs " + std::to_string(contract_.privateBytes()) +
-        " bytes beside its weights, this process may still take " +
-        std::to_string(*available) + "; ask for a smaller context or step\n" +
-        contract_.describe());
-
-  PoolOptions poolOptions;
-  poolOptions.numWorkers = threads;
-  poolOptions.scratchBytesPerWorker = contract_.scratchBytesPerWorker;
-  if (cpus.shouldPin(threads))
-    poolOptions.pinTo.assign(cpus.allowed.begin() + 1, cpus.allowed.end());
-  INGOT_ASSIGN_OR_RETURN(pool_, WorkerPool::create(poolOptions));
-  std::vector<GroupGeometry> groups;
-  std::vector<std::int32_t> blocks;
-  for (std::size_t g = 0; g < contract_.states.size(); ++g) {
-    groups.push_back(GroupGeometry::of(*plan.states()->Get(g)));
-    blocks.push_back(contract_.states[g].blocks);
-  }
+  INGOT_RETURN_IF_ERROR(checkAvailable(contract_, availableMemoryBytes(),
+                                       "a smaller context or step"));
+  INGOT_ASSIGN_OR_RETURN(pool_, makeWorkerPool(cpus, threads, contract_));
   INGOT_ASSIGN_OR_RETURN(
-      KvCache cache, KvCache::create(std::move(groups), blocks, options.cache));
+      KvCache cache,
+      makeKvCache(plan, contract_, options.cache, makeHostState));
   cache_.emplace(std::move(cache));
   INGOT_ASSIGN_OR_RETURN(executor_,
                          CpuExecutor::create(plan, target, artifact_.weights(),

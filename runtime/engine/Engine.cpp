@@ -1,9 +1,8 @@
 #include "runtime/engine/Engine.h"
 
+#include "runtime/engine/Opening.h"
 #include "runtime/engine/TextOutput.h"
-#include "runtime/execute/cpu/HostCpus.h"
 #include "runtime/memory/AvailableMemory.h"
-#include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
 #include "runtime/speculate/CommonVocabulary.h"
 #include "runtime/speculate/DraftModel.h"
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sys/mman.h>
 
 namespace ingot {
 namespace {
@@ -115,15 +113,7 @@ Status Engine::start(const EngineOptions &options) {
 }
 
 Status Engine::startText() {
-  auto tables = artifact_.segment(container::SegmentKind::Tokenizer);
-  if (!tables.empty()) {
-    INGOT_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::open(tables));
-    if (tokenizer.vocabSize() > std::int32_t(model().vocab()))
-      return Status::invalid(
-          "tokenizer has " + std::to_string(tokenizer.vocabSize()) +
-          " ids, the model's vocabulary " + std::to_string(model().vocab()));
-    tokenizer_.emplace(std::move(tokenizer));
-  }
+  INGOT_RETURN_IF_ERROR(openTokenizer(artifact_, tokenizer_));
   auto templates = artifact_.segment(container::SegmentKind::Template);
   if (!templates.empty()) {
     INGOT_ASSIGN_OR_RETURN(ChatTemplateSet set, readTemplates(templates));
@@ -152,30 +142,17 @@ Status Engine::makeContract(const EngineOptions &options, int workers,
 
 Status Engine::makeCache(const EngineOptions &options,
                          const StateMemoryMaker &memory) {
-  std::vector<GroupGeometry> groups;
-  std::vector<std::int32_t> blocks;
-  for (std::size_t g = 0; g < contract_.states.size(); ++g) {
-    groups.push_back(GroupGeometry::of(*artifact_.plan().states()->Get(g)));
-    blocks.push_back(contract_.states[g].blocks);
-  }
-  INGOT_ASSIGN_OR_RETURN(
-      KvCache cache,
-      KvCache::create(std::move(groups), blocks, options.cache, memory));
+  INGOT_ASSIGN_OR_RETURN(KvCache cache, makeKvCache(artifact_.plan(), contract_,
+                                                    options.cache, memory));
   cache_.emplace(std::move(cache));
   return Status::ok();
 }
 
 Status Engine::startCpu(const EngineOptions &options) {
-  target_ = artifact_.target("cpu");
-  if (!target_)
-    return Status::unsupported("has no code for the cpu; rebuild it with the "
-                               "cpu among its targets");
-  INGOT_ASSIGN_OR_RETURN(
-      std::uint32_t level,
-      chooseLevel(*target_, options.level, hostCpuFeatures()));
+  INGOT_ASSIGN_OR_RETURN(target_, cpuTarget(artifact_));
   {
     INGOT_ASSIGN_OR_RETURN(CodeMapping code,
-                           CodeMapping::map(artifact_, *target_, level));
+                           mapCpuCode(artifact_, *target_, options.level));
     code_.emplace(std::move(code));
   }
   level_ = code_->levelName();
@@ -185,23 +162,9 @@ Status Engine::startCpu(const EngineOptions &options) {
   int threads = options.threads > 0 ? options.threads : cpus.threads();
   auto available = availableMemoryBytes();
   INGOT_RETURN_IF_ERROR(makeContract(options, threads, available));
-  // Refused here with both numbers, rather than killed later without a word.
-  if (available && contract_.privateBytes() > *available)
-    return Status::outOfMemory(
-        "needs " + std::to_string(contract_.privateBytes()) +
-        " bytes beside its weights, this process may still take " +
-        std::to_string(*available) +
-        "; ask for a smaller context or fewer sequences\n" +
-        contract_.describe());
-
-  PoolOptions poolOptions;
-  poolOptions.numWorkers = threads;
-  poolOptions.scratchBytesPerWorker = contract_.scratchBytesPerWorker;
-  // The caller's thread is the caller's: it is not pinned, and the first
-  // processor is left to it.
-  if (cpus.shouldPin(threads))
-    poolOptions.pinTo.assign(cpus.allowed.begin() + 1, cpus.allowed.end());
-  INGOT_ASSIGN_OR_RETURN(pool_, WorkerPool::create(poolOptions));
+  INGOT_RETURN_IF_ERROR(checkAvailable(contract_, available,
+                                       "a smaller context or fewer sequences"));
+  INGOT_ASSIGN_OR_RETURN(pool_, makeWorkerPool(cpus, threads, contract_));
   INGOT_RETURN_IF_ERROR(makeCache(options, makeHostState));
   INGOT_ASSIGN_OR_RETURN(
       std::unique_ptr<CpuExecutor> executor,
@@ -209,10 +172,7 @@ Status Engine::startCpu(const EngineOptions &options) {
                           code_->functions(), contract_, *cache_, *pool_));
   cpuExecutor_ = executor.get();
   executor_ = std::move(executor);
-  // Read ahead while the first prompt is being prepared. Advice only.
-  auto weights = artifact_.segment(container::SegmentKind::Weights);
-  (void)::madvise(const_cast<std::uint8_t *>(weights.data()), weights.size(),
-                  MADV_WILLNEED);
+  readWeightsAhead(artifact_);
   return Status::ok();
 }
 

@@ -88,7 +88,11 @@ Status Engine::openDevice(const std::string &level, int number) {
                                                          device->properties(),
                                                          driver->version()));
   if (libraryUseOf(*target_).isUsed()) {
-    INGOT_ASSIGN_OR_RETURN(cublasLt_, cuda::CublasLt::open());
+    auto library = cuda::CublasLt::open();
+    if (!library)
+      return library.status().withContext("was compiled with "
+                                          "--allow-library-gemm");
+    cublasLt_ = std::move(library).value();
   }
   device_ = std::move(device);
   return Status::ok();

@@ -23,8 +23,11 @@
  *  - Strings are UTF-8. Those passed in are copied where they are needed after
  *    the call; those handed out live as long as the handle they came from.
  *  - One thread at a time may use an engine. Engines are independent.
- *  - Structs begin with their size, set by their init function, so that a
- *    program built against an older header keeps working.
+ *  - Structs begin with their size, which their init function takes from this
+ *    header as the program was compiled. A library of another age reads and
+ *    writes no byte beyond it: fields that an older program lacks keep their
+ *    defaults, and fields that an older library lacks must be zero, which is
+ *    their default, or the call is refused (INGOT_UNSUPPORTED).
  */
 #ifndef INGOT_H
 #define INGOT_H
@@ -107,7 +110,10 @@ const char *ingot_error_message(void);
 
 /* Opens, verifies and maps an artifact and takes all the memory that it will
  * use. `options` may be NULL for the defaults. */
-void ingot_options_init(ingot_options *options);
+void ingot_options_init_sized(ingot_options *options, size_t struct_size);
+static inline void ingot_options_init(ingot_options *options) {
+  ingot_options_init_sized(options, sizeof(ingot_options));
+}
 ingot_status ingot_open(const char *path, const ingot_options *options,
                         ingot_engine **engine);
 void ingot_close(ingot_engine *engine);
@@ -120,7 +126,12 @@ int32_t ingot_context_size(const ingot_engine *engine);
 const char *ingot_memory_contract(const ingot_engine *engine);
 
 /* Fills in the sampling that the model's own configuration asks for. */
-void ingot_request_init(const ingot_engine *engine, ingot_request *request);
+void ingot_request_init_sized(const ingot_engine *engine,
+                              ingot_request *request, size_t struct_size);
+static inline void ingot_request_init(const ingot_engine *engine,
+                                      ingot_request *request) {
+  ingot_request_init_sized(engine, request, sizeof(ingot_request));
+}
 
 /* Runs one request to its end. */
 ingot_status ingot_generate(ingot_engine *engine, const ingot_request *request,

@@ -2,6 +2,7 @@
 
 #include "runtime/plan/CpuFeatures.h"
 #include "runtime/plan/VerifyPlan.h"
+#include "runtime/support/MappedFiles.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -119,6 +121,9 @@ Result<CodeMapping> CodeMapping::map(const Artifact &artifact,
   mapping.base_ = ::mmap(nullptr, mapping.sizeBytes_, PROT_READ | PROT_EXEC,
                          MAP_PRIVATE, fd, static_cast<off_t>(offset));
   int error = errno;
+  struct stat info;
+  if (mapping.base_ != MAP_FAILED && ::fstat(fd, &info) == 0)
+    noteMapping(mapping.base_, mapping.sizeBytes_, artifact.path(), info);
   ::close(fd);
   if (mapping.base_ == MAP_FAILED) {
     mapping.base_ = nullptr;
@@ -172,8 +177,10 @@ CodeMapping &CodeMapping::operator=(CodeMapping &&other) noexcept {
 CodeMapping::~CodeMapping() {
   if (ehFrame_)
     __deregister_frame(ehFrame_);
-  if (base_)
-    ::munmap(base_, sizeBytes_);
+  if (!base_)
+    return;
+  forgetMapping(base_);
+  ::munmap(base_, sizeBytes_);
 }
 
 } // namespace ingot

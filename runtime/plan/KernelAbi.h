@@ -277,6 +277,15 @@ struct AttentionParams {
   int32_t bidirectional; // 1: has no window
 };
 
+// alibi_attention: `attention`, with the bias of compiler/kernels/Alibi.h added to
+// each score behind scale and cap. Never bidirectional.
+struct AlibiAttentionParams {
+  AttentionParams attention;
+  const float *slopes; // [heads]
+  int32_t rounded;     // 1: by position and in bfloat16; 0: by distance
+  int32_t reserved;
+};
+
 // route: of the softmax of each token's logits, the topK largest in descending
 // order (of equal ones the first): routes[t] holds their numbers, then their
 // probabilities, divided by their sum where `normalized` is 1. Items: tokens.

@@ -3,6 +3,7 @@
 #include "runtime/plan/CudaLibraryAbi.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace ingot {
 
@@ -17,7 +18,14 @@ LibraryUse libraryUseOf(const fbs::Target &target) {
   for (std::uint32_t i = 0; i < target.kernels()->size(); ++i)
     if (target.kernels()->Get(i)->op()->string_view() == kLibraryFinish)
       use.finishKernel = std::int32_t(i);
-  for (const fbs::ProgramSegment *segment : *target.segments())
+  std::vector<const fbs::ProgramSegment *> segments(target.segments()->begin(),
+                                                    target.segments()->end());
+  if (target.exits())
+    for (const fbs::Exit *exit : *target.exits())
+      for (const fbs::ProgramSegment *segment : {exit->head(), exit->fill()})
+        if (segment)
+          segments.push_back(segment);
+  for (const fbs::ProgramSegment *segment : segments)
     for (const fbs::Launch *launch : *segment->launches()) {
       auto *linear = launch->params_as_Linear();
       if (!linear)

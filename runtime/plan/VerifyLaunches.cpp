@@ -6,6 +6,7 @@
 #include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 
+#include <cmath>
 #include <string>
 
 namespace ingot {
@@ -52,7 +53,8 @@ public:
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_RopeCacheWrite()));
       break;
     case fbs::Params::Attention:
-      op = "attention";
+      op = launch.params_as_Attention()->slopes() ? "alibi_attention"
+                                                  : "attention";
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_Attention()));
       break;
     case fbs::Params::GatherRows:
@@ -97,6 +99,9 @@ public:
       break;
     case fbs::Params::Pool:
       op = "pool";
+      if (isCuda_)
+        return Status::unsupported("operation \"pool\" has no kernels for "
+                                   "CUDA");
       INGOT_RETURN_IF_ERROR(check(*launch.params_as_Pool()));
       break;
     default:
@@ -104,13 +109,14 @@ public:
           "operation " + str(static_cast<unsigned>(launch.params_type())) +
           " is unknown to this runtime");
     }
-    if (isCuda_ && launch.params_type() >= fbs::Params::Route)
-      return Status::unsupported("operation \"" + std::string(op) +
-                                 "\" has no kernels for CUDA");
     INGOT_RETURN_IF_ERROR(checkVariants(launch, op));
-    return isCuda_ && launch.params_type() == fbs::Params::Linear
-               ? checkParts(launch)
-               : Status::ok();
+    if (!isCuda_)
+      return Status::ok();
+    if (auto *linear = launch.params_as_Linear())
+      return checkParts(launch, linear->input());
+    if (auto *linear = launch.params_as_ExpertLinear())
+      return checkParts(launch, linear->input());
+    return Status::ok();
   }
 
 private:
@@ -178,9 +184,8 @@ private:
   }
 
   // Kernels that read two parts of half rows find them.
-  Status checkParts(const fbs::Launch &launch) {
-    const fbs::Buffer &input =
-        *target_.buffers()->Get(launch.params_as_Linear()->input());
+  Status checkParts(const fbs::Launch &launch, std::int32_t index) {
+    const fbs::Buffer &input = *target_.buffers()->Get(unsigned(index));
     for (const fbs::Variant *variant : *launch.variants()) {
       auto kernel = target_.kernels()->Get(variant->kernel())->name();
       if (input.sums_offset() == 0 && readsTwoParts(kernel->string_view()))
@@ -482,9 +487,27 @@ private:
     return dense("routes", op.routes(), std::uint64_t(op.top_k()) * 2, kToken);
   }
 
+  bool isHalves(std::int32_t index) const {
+    return index >= 0 && std::uint32_t(index) < target_.buffers()->size() &&
+           target_.buffers()->Get(unsigned(index))->dtype() == fbs::DType::f16;
+  }
+  int partsOf(std::int32_t index) const {
+    return target_.buffers()->Get(unsigned(index))->sums_offset() ? 2 : 1;
+  }
+
   Status check(const fbs::Dispatch &op) {
     INGOT_RETURN_IF_ERROR(dimension("width", op.width()));
     INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
+    if (isCuda_ && isHalves(op.input())) {
+      INGOT_RETURN_IF_ERROR(
+          quantized("input", op.input(), op.width(), nullptr, kToken));
+      INGOT_RETURN_IF_ERROR(
+          quantized("output", op.output(), op.width(), nullptr, kSlot));
+      if (partsOf(op.input()) < partsOf(op.output()))
+        return Status::invalid("output: half rows of two parts, the input has "
+                               "one");
+      return Status::ok();
+    }
     INGOT_RETURN_IF_ERROR(dense("input", op.input(), op.width(), kToken));
     return dense("output", op.output(), op.width(), kSlot);
   }
@@ -494,7 +517,7 @@ private:
     INGOT_RETURN_IF_ERROR(dimension("n", op.n()));
     INGOT_RETURN_IF_ERROR(order(op.order(), op.experts(), op.top_k()));
     INGOT_ASSIGN_OR_RETURN(const fbs::Weight *matrix,
-                           weight("weight", op.weight(), "r16"));
+                           weight("weight", op.weight(), matrixLayout()));
     if (op.n() % 16 != 0 ||
         matrix->rows() != std::uint64_t(op.experts()) * op.n() ||
         matrix->columns() != op.k())
@@ -503,7 +526,7 @@ private:
                              str(matrix->columns()) + "], expected " +
                              str(op.experts()) + " times [" + str(op.n()) +
                              ", " + str(op.k()) + "] in tiles of 16");
-    if (matrix->encoding()->group() != 0)
+    if (isCuda_ || matrix->encoding()->group() != 0)
       INGOT_RETURN_IF_ERROR(
           quantized("input", op.input(), op.k(), matrix->encoding(), kSlot));
     else
@@ -607,6 +630,20 @@ private:
                                  : "looks back alone in an encoder");
     if (op.bidirectional() && (op.window() != 0 || group->window() != 0))
       return Status::invalid("looks both ways, and has a window");
+    if (auto *slopes = op.slopes()) {
+      if (isCuda_)
+        return Status::unsupported("slopes have no kernels for CUDA");
+      if (op.bidirectional())
+        return Status::invalid("looks both ways, and has slopes");
+      if (slopes->size() != op.heads())
+        return Status::invalid(str(slopes->size()) + " slopes of " +
+                               str(op.heads()) + " heads");
+      for (float slope : *slopes)
+        if (!std::isfinite(slope))
+          return Status::invalid("a slope is not finite");
+    } else if (op.rounded_slopes()) {
+      return Status::invalid("rounded slopes, and none given");
+    }
     std::uint64_t width = std::uint64_t(op.heads()) * op.head_dim();
     INGOT_RETURN_IF_ERROR(dense("query", op.query(), width, kToken));
     INGOT_RETURN_IF_ERROR(outputs(op.output(), op.quantized(), width, kToken));
@@ -765,8 +802,6 @@ Status verifyLaunches(const fbs::Plan &plan, const fbs::Target &target) {
     INGOT_RETURN_IF_ERROR(verifySegment(*segment, target, verifier));
   if (plan.model()->embedding())
     return verifyEncoder(target);
-  if (isCuda(target) && target.exits() && target.exits()->size() != 0)
-    return Status::unsupported("exits have no code for CUDA");
   const fbs::Exit *before = nullptr;
   if (target.exits())
     for (const fbs::Exit *exit : *target.exits()) {

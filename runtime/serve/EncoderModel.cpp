@@ -1,5 +1,7 @@
 #include "runtime/serve/EncoderModel.h"
 
+#include "runtime/support/MappedFiles.h"
+
 #include <ctime>
 
 namespace ingot::serve {
@@ -23,6 +25,11 @@ EncoderModel::create(std::unique_ptr<Encoder> encoder, std::string id) {
   card.fingerprint = "ingot-" INGOT_VERSION "-" + opened.level();
   card.origin = path;
   return std::unique_ptr<ServedEncoder>(std::move(model));
+}
+
+Status EncoderModel::checkFile() const {
+  return checkMappingUnchanged(
+      encoder_->artifact().segment(container::SegmentKind::Plan).data());
 }
 
 } // namespace ingot::serve

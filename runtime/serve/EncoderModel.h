@@ -17,6 +17,7 @@ public:
   create(std::unique_ptr<Encoder> encoder, std::string id);
 
   const ModelCard &card() const override { return card_; }
+  Status checkFile() const override;
   const Tokenizer &tokenizer() const override { return *encoder_->tokenizer(); }
   std::int32_t dimensions() const override {
     return std::int32_t(encoder_->model().hidden());

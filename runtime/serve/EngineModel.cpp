@@ -1,5 +1,7 @@
 #include "runtime/serve/EngineModel.h"
 
+#include "runtime/support/MappedFiles.h"
+
 #include <ctime>
 
 namespace ingot::serve {
@@ -27,6 +29,11 @@ EngineModel::create(std::unique_ptr<Engine> engine, std::string id,
   card.fingerprint = "ingot-" INGOT_VERSION "-" + opened.level();
   card.origin = path;
   return std::unique_ptr<ServedModel>(std::move(model));
+}
+
+Status EngineModel::checkFile() const {
+  return checkMappingUnchanged(
+      engine_->artifact().segment(container::SegmentKind::Plan).data());
 }
 
 Result<std::vector<std::int32_t>>

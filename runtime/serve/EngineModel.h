@@ -15,6 +15,7 @@ public:
          ControlTokens userText = ControlTokens::Barred);
 
   const ModelCard &card() const override { return card_; }
+  Status checkFile() const override;
   const Tokenizer &tokenizer() const override { return *engine_->tokenizer(); }
   bool hasChatTemplate() const override {
     return engine_->templates() != nullptr;

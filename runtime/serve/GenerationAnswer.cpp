@@ -50,7 +50,7 @@ void GenerationAnswer::sendEvent(Json chunk) {
 }
 
 void GenerationAnswer::onAdmitted() {
-  if (!plan_.stream || !exchange_->isOpen())
+  if (isOver_ || !plan_.stream || !exchange_->isOpen())
     return;
   HttpResponse head;
   head.contentType = "text/event-stream; charset=utf-8";

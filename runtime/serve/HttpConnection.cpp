@@ -126,6 +126,16 @@ void HttpConnection::drain() {
     close(ExchangeEnd::Aborted);
 }
 
+bool HttpConnection::isUnanswered() const {
+  return phase_ == Phase::Body ||
+         (phase_ == Phase::Answering && exchange_ && !isAnswerEnded_);
+}
+
+void HttpConnection::refuseUnread() {
+  if (phase_ == Phase::Head || phase_ == Phase::Body)
+    refuse(503, "the server is shutting down");
+}
+
 void HttpConnection::close(ExchangeEnd reason) {
   if (phase_ == Phase::Closed)
     return;

@@ -39,6 +39,11 @@ public:
   void refuse(int status, const std::string &message);
   // Closes where no request is under way; else after its answer.
   void drain();
+  // Has a request begun to come that has no whole answer yet? A head that has
+  // not come whole is no request.
+  bool isUnanswered() const;
+  // Of a request that has not come whole: 503.
+  void refuseUnread();
   void close(ExchangeEnd reason);
 
 private:

@@ -29,6 +29,7 @@ struct HttpServer::Impl {
 
   void accept();
   void drain(std::chrono::milliseconds deadline);
+  void endAtDeadline();
   void stop();
   void finishIfDrained();
   void waitForSignal(std::function<std::chrono::milliseconds(int)> onFirst);
@@ -42,7 +43,8 @@ struct HttpServer::Impl {
   asio::signal_set signals{io};
   std::uint16_t port = 0;
   std::atomic<bool> isDraining{false};
-  bool isInterrupted = false;
+  ServerEnd end = ServerEnd::Drained;
+  std::function<void(std::size_t)> onDeadline;
 };
 
 void HttpServer::Impl::accept() {
@@ -83,12 +85,31 @@ void HttpServer::Impl::drain(std::chrono::milliseconds deadline) {
   drainTimer.expires_after(deadline);
   drainTimer.async_wait([this](error_code cancelled) {
     if (!cancelled)
-      stop();
+      endAtDeadline();
   });
   auto connections = context.connections;
   for (const auto &connection : connections)
     connection->drain();
   finishIfDrained();
+}
+
+// Who still waits is told; then only their taking of it is waited for.
+void HttpServer::Impl::endAtDeadline() {
+  auto connections = context.connections;
+  std::size_t numOpen = 0;
+  for (const auto &connection : connections)
+    numOpen += connection->isUnanswered();
+  if (numOpen > 0)
+    end = ServerEnd::CutShort;
+  drainTimer.expires_after(options.endingTimeout);
+  drainTimer.async_wait([this](error_code cancelled) {
+    if (!cancelled)
+      stop();
+  });
+  if (onDeadline)
+    onDeadline(numOpen);
+  for (const auto &connection : connections)
+    connection->refuseUnread();
 }
 
 void HttpServer::Impl::finishIfDrained() {
@@ -111,7 +132,7 @@ void HttpServer::Impl::waitForSignal(
     if (cancelled)
       return;
     if (isDraining) {
-      isInterrupted = true;
+      end = ServerEnd::Interrupted;
       return stop();
     }
     waitForSignal(onFirst);
@@ -151,7 +172,7 @@ HttpServer::listen(const HttpOptions &options, HttpHandler &handler) {
 const std::string &HttpServer::host() const { return impl_->options.host; }
 std::uint16_t HttpServer::port() const { return impl_->port; }
 
-bool HttpServer::run() {
+ServerEnd HttpServer::run() {
   if (impl_->options.handleSignals) {
     error_code ignored;
     impl_->signals.add(SIGINT, ignored);
@@ -161,9 +182,10 @@ bool HttpServer::run() {
                      : std::chrono::milliseconds(0);
     });
   }
+  impl_->onDeadline = onDrainDeadline;
   impl_->accept();
   impl_->io.run();
-  return !impl_->isInterrupted;
+  return impl_->end;
 }
 
 void HttpServer::post(std::function<void()> work) {

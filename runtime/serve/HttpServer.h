@@ -29,8 +29,17 @@ struct HttpOptions {
   std::chrono::milliseconds idleTimeout{75'000};
   // Without a byte taken.
   std::chrono::milliseconds writeTimeout{30'000};
+  // After a drain's deadline: for the endings that it sends.
+  std::chrono::milliseconds endingTimeout{3'000};
   // SIGINT and SIGTERM: the first drains, the second ends run() at once.
   bool handleSignals = false;
+};
+
+// How run() came to its end.
+enum class ServerEnd {
+  Drained,     // every request had its answer
+  CutShort,    // the drain's deadline ended some, each with an error
+  Interrupted, // a second signal ended it at once
 };
 
 class HttpServer {
@@ -44,19 +53,22 @@ public:
   const std::string &host() const;
   std::uint16_t port() const;
 
-  // Serves on the calling thread until drained or stopped. False: a second
-  // signal ended it.
-  bool run();
+  // Serves on the calling thread until drained or stopped.
+  ServerEnd run();
 
   // From any thread: runs `work` on the I/O thread.
   void post(std::function<void()> work);
 
   // From any thread. Accepts no more, closes connections without a request,
-  // and ends run() when the others are answered or at the deadline.
+  // and ends run() when the others are answered. At the deadline
+  // onDrainDeadline and 503 for what has not come whole answer the rest.
   void drain(std::chrono::milliseconds deadline);
   // Called once, on the I/O thread, when draining begins; the signal's name or
   // empty. Returns the deadline for what drains by a signal.
   std::function<std::chrono::milliseconds(const std::string &signal)> onDrain;
+  // Called once, on the I/O thread, at the drain's deadline with the number of
+  // requests without a whole answer; ends the exchanges that are under way.
+  std::function<void(std::size_t numOpen)> onDrainDeadline;
   // After run(): closes every connection, which ends its exchange.
   void close();
 

@@ -18,6 +18,7 @@ public:
 
   // From any thread. The card's `context` is the longest text.
   virtual const ModelCard &card() const = 0;
+  virtual Status checkFile() const { return Status::ok(); } // as a model's
   virtual const Tokenizer &tokenizer() const = 0;
   virtual std::int32_t dimensions() const = 0;
 

@@ -35,6 +35,8 @@ public:
 
   // From any thread.
   virtual const ModelCard &card() const = 0;
+  // Is its file still what was opened?
+  virtual Status checkFile() const { return Status::ok(); }
   virtual const Tokenizer &tokenizer() const = 0;
   virtual bool hasChatTemplate() const = 0;
   virtual Result<std::vector<std::int32_t>>

@@ -4,8 +4,10 @@
 #include "runtime/serve/WorkQueue.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <random>
+#include <unordered_set>
 
 namespace ingot::serve {
 namespace {
@@ -68,7 +70,15 @@ struct Call {
   std::shared_ptr<GenerationAnswer> answer;
   EmbeddingLoop *encoder = nullptr;
   EmbeddingLoop::JobId embedding = 0; // of the encoder; 0 when it is done
+  // Answered, by the drain's deadline too, or left by its client: what still
+  // comes for it is dropped, and what has not begun need not begin.
+  std::atomic<bool> isSettled{false};
 };
+
+// Preparing takes turns with the engines' own threads: a few do.
+unsigned preparingThreads() {
+  return std::clamp(std::thread::hardware_concurrency() / 4, 2u, 4u);
+}
 
 } // namespace
 
@@ -94,10 +104,14 @@ struct Server::Impl : HttpHandler {
   void onPrepared(const std::shared_ptr<Call> &call, Preparation made);
   void endCall(Call &call, ExchangeEnd end);
   void giveBack(Call &call);
+  void stopWork(Call &call);
+  struct Hosted;
+  std::optional<ApiError> checkFile(Hosted &hosted);
+  void endAtDeadline(std::size_t numOpen);
   void record(const RequestRecord &record);
 
   std::string modelsBody() const;
-  HttpResponse health() const;
+  HttpResponse health();
   std::string metricsBody();
 
   ServerOptions options;
@@ -121,9 +135,11 @@ struct Server::Impl : HttpHandler {
     EngineMetrics engineMetrics() const {
       return loop ? loop->engineMetrics() : encoder->engineMetrics();
     }
+    bool isChanged = false; // its file was found written to
     Json json() const;
   };
   std::vector<Hosted> models;
+  std::unordered_set<std::shared_ptr<Call>> calls; // that have not ended
   std::unique_ptr<WorkQueue> work;
 };
 
@@ -290,7 +306,11 @@ void Server::Impl::onRequest(std::shared_ptr<HttpExchange> exchange) {
   call->record.method = request.method;
   call->record.path = request.path;
   call->client = call->record.client;
-  exchange->onEnd = [this, call](ExchangeEnd end) { endCall(*call, end); };
+  calls.insert(call);
+  exchange->onEnd = [this, call](ExchangeEnd end) {
+    calls.erase(call);
+    endCall(*call, end);
+  };
   if (request.method != "POST")
     return answerGet(*call);
   Endpoint endpoint = request.path == "/v1/completions" ? Endpoint::Completions
@@ -298,15 +318,24 @@ void Server::Impl::onRequest(std::shared_ptr<HttpExchange> exchange) {
                       : request.path == "/v1/embeddings" ? Endpoint::Embeddings
                       : request.path == "/tokenize"      ? Endpoint::Tokenize
                                                          : Endpoint::Detokenize;
-  work->add([this, call, exchange, endpoint] {
+  auto prepareCall = [this, call, exchange, endpoint] {
+    if (call->isSettled)
+      return;
     auto made = std::make_shared<Preparation>(
         prepare(endpoint, exchange->request().body,
                 [this](const std::string *name) { return findModel(name); }));
     http->post([this, call, made] { onPrepared(call, std::move(*made)); });
-  });
+  };
+  if (!work->add(call->client, request.body.size(), std::move(prepareCall))) {
+    ApiError refusal = ApiError::overloaded(
+        "too many requests wait to be read: the queue is full", 1);
+    call->record.error = refusal.message;
+    answerNow(*call, refusal.response());
+  }
 }
 
 void Server::Impl::answerNow(Call &call, HttpResponse response) {
+  call.isSettled = true;
   call.record.status = response.status;
   response.headers.emplace_back("X-Request-Id", call.record.requestId);
   call.exchange->respond(std::move(response));
@@ -314,8 +343,8 @@ void Server::Impl::answerNow(Call &call, HttpResponse response) {
 
 void Server::Impl::onPrepared(const std::shared_ptr<Call> &call,
                               Preparation made) {
-  if (!call->exchange)
-    return; // the client has left
+  if (call->isSettled)
+    return;
   if (made.model.loop || made.model.encoder)
     call->record.model = made.model.card().id;
   call->record.user = made.user;
@@ -335,12 +364,37 @@ void Server::Impl::onPrepared(const std::shared_ptr<Call> &call,
     startEmbedding(call, std::move(made));
 }
 
+// Once it was written to, nobody knows what a file holds.
+std::optional<ApiError> Server::Impl::checkFile(Hosted &hosted) {
+  if (!hosted.isChanged) {
+    Status status = hosted.loop ? hosted.loop->model().checkFile()
+                                : hosted.encoder->model().checkFile();
+    if (status)
+      return std::nullopt;
+    hosted.isChanged = true;
+    if (options.onMessage)
+      options.onMessage("\"" + hosted.card().id +
+                        "\" answers no more: " + status.message());
+  }
+  return ApiError{503,
+                  "the file of \"" + hosted.card().id +
+                      "\" was changed under the server, which must be "
+                      "started anew",
+                  {},
+                  "model_changed",
+                  0};
+}
+
 void Server::Impl::startEmbedding(const std::shared_ptr<Call> &call,
                                   Preparation made) {
   auto hosted =
       std::find_if(models.begin(), models.end(), [&](const Hosted &each) {
         return each.encoder.get() == made.model.encoder;
       });
+  if (auto refusal = checkFile(*hosted)) {
+    call->record.error = refusal->message;
+    return answerNow(*call, refusal->response());
+  }
   // Texts of many requests share a step; what waits is counted by request.
   std::int64_t places =
       std::int64_t(hosted->card().sequences) + options.maxQueue;
@@ -366,8 +420,8 @@ void Server::Impl::startEmbedding(const std::shared_ptr<Call> &call,
 
 void Server::Impl::onEmbedded(Call &call, const EmbeddingPlan &plan,
                               Result<std::vector<Embedding>> result) {
-  if (!call.exchange)
-    return; // the client has left
+  if (call.isSettled)
+    return;
   call.embedding = 0;
   giveBack(call);
   if (!result) {
@@ -391,13 +445,13 @@ void Server::Impl::startGeneration(const std::shared_ptr<Call> &call,
       std::int64_t(made.job.prompts.size()) * made.job.request.copies;
   std::int64_t places =
       std::int64_t(hosted->card().sequences) + options.maxQueue;
-  std::optional<ApiError> refusal;
-  if (wanted > places)
+  std::optional<ApiError> refusal = checkFile(*hosted);
+  if (!refusal && wanted > places)
     refusal = ApiError::invalid("n: the request has " + std::to_string(wanted) +
                                     " choices, the batch and the queue hold " +
                                     std::to_string(places),
                                 "n");
-  else if (hosted->sequences + wanted > places)
+  else if (!refusal && hosted->sequences + wanted > places)
     refusal = ApiError::overloaded(
         "the queue of \"" + call->record.model + "\" is full", 1);
   if (refusal) {
@@ -430,15 +484,44 @@ void Server::Impl::giveBack(Call &call) {
   call.sequences = 0;
 }
 
+void Server::Impl::stopWork(Call &call) {
+  if (call.sequences == 0)
+    return;
+  if (call.embedding != 0)
+    call.encoder->cancel(call.embedding);
+  else
+    call.loop->cancel(call.job);
+  giveBack(call);
+}
+
+// What is under way is answered here, not by its engine, which may be what
+// does not come to an end.
+void Server::Impl::endAtDeadline(std::size_t numOpen) {
+  if (options.onMessage && numOpen > 0)
+    options.onMessage(
+        "the drain's deadline has passed: " + std::to_string(numOpen) +
+        " requests are ended with an error");
+  Status status = Status::busy("the server is shutting down");
+  auto open = calls;
+  for (const std::shared_ptr<Call> &call : open) {
+    if (call->isSettled)
+      continue;
+    stopWork(*call);
+    if (call->answer) {
+      call->isSettled = true;
+      call->answer->onFailure(status);
+      continue;
+    }
+    ApiError refusal = ApiError::fromStatus(status);
+    call->record.error = refusal.message;
+    answerNow(*call, refusal.response());
+  }
+}
+
 void Server::Impl::endCall(Call &call, ExchangeEnd end) {
   RequestRecord &said = call.record;
-  if (call.sequences > 0) {
-    if (call.embedding != 0)
-      call.encoder->cancel(call.embedding);
-    else
-      call.loop->cancel(call.job);
-    giveBack(call);
-  }
+  call.isSettled = true;
+  stopWork(call);
   if (call.answer) {
     const AnswerSummary &summary = call.answer->summary();
     said.status = summary.status;
@@ -497,26 +580,30 @@ std::string Server::Impl::modelsBody() const {
 }
 
 // Alive is not enough: an engine with work must have moved lately.
-HttpResponse Server::Impl::health() const {
+HttpResponse Server::Impl::health() {
   Json list = Json::array();
   double limit = std::chrono::duration<double>(options.stallTimeout).count();
-  bool isStalled = false;
-  for (const Hosted &each : models) {
+  bool isStalled = false, isChanged = false;
+  for (Hosted &each : models) {
     EngineLoop::Progress progress = each.progress();
     bool stalled = progress.isBusy && progress.secondsSinceProgress > limit;
     isStalled |= stalled;
+    bool changed = checkFile(each).has_value();
+    isChanged |= changed;
     list.push_back({{"id", each.card().id},
                     {"busy", progress.isBusy},
                     {"steps", progress.steps},
                     {"seconds_since_progress",
                      progress.isBusy ? progress.secondsSinceProgress : 0.0},
-                    {"stalled", stalled}});
+                    {"stalled", stalled},
+                    {"changed", changed}});
   }
-  const char *status = isStalled            ? "stalled"
+  const char *status = isChanged            ? "changed"
+                       : isStalled          ? "stalled"
                        : http->isDraining() ? "draining"
                                             : "ok";
   HttpResponse response;
-  response.status = isStalled || http->isDraining() ? 503 : 200;
+  response.status = isChanged || isStalled || http->isDraining() ? 503 : 200;
   response.body = dumpJson({{"status", status}, {"models", std::move(list)}});
   return response;
 }
@@ -575,7 +662,14 @@ Server::create(std::vector<std::unique_ptr<ServedModel>> models,
                         " s");
     return options.drainTimeout;
   };
-  impl->work = std::make_unique<WorkQueue>();
+  http->onDrainDeadline = [impl = impl.get()](std::size_t numOpen) {
+    impl->endAtDeadline(numOpen);
+  };
+  // As many as may wait for the engines.
+  std::size_t places = 0;
+  for (const ModelCard *card : cards)
+    places += std::size_t(card->sequences + options.maxQueue);
+  impl->work = std::make_unique<WorkQueue>(preparingThreads(), places);
   for (auto &model : models) {
     Impl::Hosted hosted;
     hosted.metrics =
@@ -598,7 +692,7 @@ Server::create(std::vector<std::unique_ptr<ServedModel>> models,
 }
 
 std::uint16_t Server::port() const { return impl_->http->port(); }
-bool Server::run() { return impl_->http->run(); }
+ServerEnd Server::run() { return impl_->http->run(); }
 void Server::drain() { impl_->http->drain(impl_->options.drainTimeout); }
 
 } // namespace ingot::serve

@@ -1,5 +1,5 @@
 // `ingot serve`: models behind OpenAI's API. Three kinds of threads: the
-// caller's does I/O, one prepares requests, and each model has one for its
+// caller's does I/O, some prepare requests, and each model has one for its
 // engine. Only the I/O thread knows of connections.
 #pragma once
 
@@ -43,8 +43,8 @@ public:
 
   std::uint16_t port() const;
 
-  // On the calling thread, until drained; false: ended by a second signal.
-  bool run();
+  // On the calling thread, until drained.
+  ServerEnd run();
   void drain(); // from any thread
 
 private:

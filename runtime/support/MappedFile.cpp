@@ -1,5 +1,7 @@
 #include "runtime/support/MappedFile.h"
 
+#include "runtime/support/MappedFiles.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -41,6 +43,7 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
       return status;
     }
     file.data_ = data;
+    noteMapping(data, file.sizeBytes_, path, info);
   }
   ::close(fd);
   return file;
@@ -59,8 +62,10 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_)
-    ::munmap(const_cast<void *>(data_), sizeBytes_);
+  if (!data_)
+    return;
+  forgetMapping(data_);
+  ::munmap(const_cast<void *>(data_), sizeBytes_);
 }
 
 } // namespace ingot

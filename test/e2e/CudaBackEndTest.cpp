@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 using namespace ingot;
 using namespace ingot::test;
@@ -54,18 +55,18 @@ std::string refused(const std::string &path, EngineOptions wanted,
 
 // Under the emulator's checks: no race, nothing out of bounds, nothing read that
 // nobody wrote, in a prompt, a batch of decoding sequences and their padding rows.
-TEST_F(CudaBackEndTest, nothingIsAtFault) {
+void expectNoFault(const std::string &artifact) {
   StandInScope scope("check=1,seed=11,memory=64");
-  auto engine = openEngine(anArtifact(), deviceOptions(96, 3));
+  auto engine = openEngine(artifact, deviceOptions(96, 3));
   ASSERT_TRUE(engine);
-  for (const Logits &logits :
-       scoreTokens(*engine, {randomTokens(20, 1), randomTokens(3, 2)}))
+  for (const Logits &logits : scoreTokens(
+           *engine, {randomTokens(20, 1, 160), randomTokens(3, 2, 160)}))
     for (const auto &row : logits)
       EXPECT_TRUE(std::isfinite(row[0]));
   std::size_t done = 0;
   for (unsigned i = 0; i < 3; ++i) {
     GenerateRequest request;
-    request.promptIds = randomTokens(5 + i, i);
+    request.promptIds = randomTokens(5 + i, i, 160);
     request.sampling.temperature = 0;
     request.maxTokens = 6;
     request.ignoreEos = true;
@@ -79,6 +80,12 @@ TEST_F(CudaBackEndTest, nothingIsAtFault) {
   Status status = engine->runUntilIdle();
   ASSERT_TRUE(status.isOk()) << status.message();
   EXPECT_EQ(done, 3u);
+}
+TEST_F(CudaBackEndTest, nothingIsAtFault) { expectNoFault(anArtifact()); }
+TEST_F(CudaBackEndTest, nothingIsAtFaultWithExperts) {
+  expectNoFault(
+      compiledModel("families/qwen3-moe", "int8-g32", "f16",
+                    "--target cuda:sm_90,cpu --levels x86-64-v3 --table int8"));
 }
 
 TEST_F(CudaBackEndTest, whoRunsTheModel) {
@@ -244,6 +251,108 @@ TEST_F(CudaBackEndTest, aProfileHasTheTimesOfLaunches) {
   }
   EXPECT_EQ(engine->cudaExecutor()->numGraphSteps(), 0u);
   EXPECT_GT(engine->executor().weightBytesPerStep(), 0);
+}
+
+// Contexts of more segments of keys have graphs of their own, whose rows have the bits
+// that a prompt gives them.
+TEST_F(CudaBackEndTest, longContextsHaveTheirOwnGraphs) {
+  StandInScope scope;
+  const Tokens tokens = randomTokens(ingot::abi::kSegmentTokens + 4, 8);
+  std::vector<Logits> logits;
+  for (std::int32_t chunk : {0, 1}) {
+    EngineOptions chunks = deviceOptions(320);
+    chunks.chunkTokens = chunk;
+    auto engine = openEngine(anArtifact(), chunks);
+    ASSERT_TRUE(engine);
+    logits.push_back(scoreTokens(*engine, {tokens})[0]);
+    if (chunk == 1)
+      EXPECT_EQ(engine->cudaExecutor()->numGraphs(), 2u);
+  }
+  EXPECT_EQ(bitDifference(logits[0], logits[1]), "");
+}
+
+// Pieces of a prompt that fill a graph's bucket have fewer tiles than rows. What a step
+// of more tiles left behind them does not run again.
+TEST_F(CudaBackEndTest, piecesThatFillTheirBucket) {
+  StandInScope scope;
+  const Tokens prompt = randomTokens(40, 31);
+  std::vector<Tokens> singles;
+  for (unsigned seed = 0; seed < 8; ++seed)
+    singles.push_back(randomTokens(1, seed));
+  auto alone = openEngine(anArtifact(), deviceOptions(96));
+  ASSERT_TRUE(alone);
+  const Logits expected = scoreTokens(*alone, {prompt})[0];
+  for (std::int32_t piece : {2, 4, 8}) {
+    EngineOptions pieces = deviceOptions(96, 8);
+    pieces.chunkTokens = piece;
+    auto engine = openEngine(anArtifact(), pieces);
+    ASSERT_TRUE(engine);
+    scoreTokens(*engine, singles); // a tile for each of eight rows
+    EXPECT_EQ(bitDifference(scoreTokens(*engine, {prompt})[0], expected), "")
+        << "pieces of " << piece;
+    EXPECT_GT(engine->cudaExecutor()->numGraphSteps(), 0u);
+  }
+}
+
+// Three sequences are a graph of four rows, whose last writes nothing, neither behind
+// the first sequence nor into the blocks of the others: they cross the end of a block.
+TEST_F(CudaBackEndTest, paddingRowsWriteNothing) {
+  StandInScope scope;
+  std::vector<Tokens> inputs;
+  for (unsigned seed : {21u, 22u, 23u})
+    inputs.push_back(randomTokens(ingot::abi::kBlockTokens + 4, seed));
+  EngineOptions chunks = deviceOptions(96, 3);
+  chunks.chunkTokens = 1;
+  auto engine = openEngine(anArtifact(), chunks);
+  ASSERT_TRUE(engine);
+  std::vector<Logits> together = scoreTokens(*engine, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_EQ(bitDifference(scoreTokens(*engine, {inputs[i]})[0], together[i]),
+              "")
+        << i;
+}
+
+// Where the device chooses no token (its kernel does not run here, and what was there
+// before says so), the logits come after all, and the sampler chooses.
+TEST_F(CudaBackEndTest, withoutATokenTheLogitsCome) {
+  std::vector<Tokens> chosen;
+  for (const char *settings : {"", "skip=ingot_sample"}) {
+    StandInScope scope(settings);
+    auto engine = openEngine(anArtifact(), deviceOptions(64));
+    ASSERT_TRUE(engine);
+    GenerateRequest request;
+    request.promptIds = randomTokens(7, 5);
+    request.sampling.temperature = 0;
+    request.maxTokens = 8;
+    request.ignoreEos = true;
+    auto result = engine->generate(std::move(request));
+    ASSERT_TRUE(result.isOk()) << result.status().message();
+    chosen.push_back(result->outcome.tokens);
+    EXPECT_GT(engine->cudaExecutor()->numChosenSteps(), 4u);
+  }
+  EXPECT_EQ(chosen[0], chosen[1]);
+}
+
+// A context is current for one thread: an engine may be opened by one, run by another
+// and ended by a third, and leaves nothing on the device.
+TEST_F(CudaBackEndTest, anyThreadMayRunAndEndIt) {
+  StandInScope scope("memory=64");
+  std::unique_ptr<Engine> engine;
+  std::thread([&] {
+    engine = openEngine(anArtifact(), deviceOptions(64));
+  }).join();
+  ASSERT_TRUE(engine);
+  std::thread([&] {
+    EXPECT_EQ(scoreTokens(*engine, {randomTokens(9, 1)})[0].size(), 9u);
+  }).join();
+  std::thread([&] { engine.reset(); }).join();
+  auto driver = cuda::Driver::open();
+  ASSERT_TRUE(driver.isOk()) << driver.status().message();
+  auto device = cuda::Device::open(*driver, 0);
+  ASSERT_TRUE(device.isOk()) << device.status().message();
+  auto memory = (*device)->memoryInfo();
+  ASSERT_TRUE(memory.isOk()) << memory.status().message();
+  EXPECT_EQ(memory->freeBytes, memory->totalBytes);
 }
 
 } // namespace

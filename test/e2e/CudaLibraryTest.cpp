@@ -169,7 +169,7 @@ TEST_F(CudaLibraryTest, whoLacksTheLibraryIsTold) {
   {
     LibraryScope library("", "/nowhere/libcublasLt.so");
     EXPECT_THAT(refused(StatusCode::Unsupported),
-                AllOf(HasSubstr("--allow-library-gemm, which needs cuBLASLt of "
+                AllOf(HasSubstr("--allow-library-gemm: needs cuBLASLt of "
                                 "CUDA 12.0 or newer, found none"),
                       HasSubstr("/nowhere/libcublasLt.so")));
     // Where nobody has asked for the device, the cpu runs the model and says why.

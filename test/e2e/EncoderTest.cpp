@@ -63,6 +63,22 @@ protected:
       GTEST_SKIP() << missing;
   }
 };
+// A GGUF file of a folder's model: the same vectors, bit for bit, of the same
+// texts, pooled as the file says.
+TEST_F(EncoderTest, GgufEqualsItsFolder) {
+  std::string file = INGOT_SOURCE_DIR "/test/models/encoders-gguf/bert.gguf";
+  auto fromFolder = compiled("bert", "f32", "f32", "");
+  std::string path = compiledModel(file, "f32", "f32", "--levels x86-64-v3");
+  ASSERT_FALSE(path.empty());
+  auto fromFile = opened(path);
+  ASSERT_TRUE(fromFolder && fromFile);
+  std::vector<Tokens> texts = goldenTexts();
+  auto expected = fromFolder->core().embed(texts);
+  auto made = fromFile->core().embed(texts);
+  ASSERT_TRUE(expected.isOk() && made.isOk()) << made.status().message();
+  EXPECT_EQ(*made, *expected);
+}
+
 class EncoderGoldenTest : public EncoderTest,
                           public ::testing::WithParamInterface<std::string> {};
 

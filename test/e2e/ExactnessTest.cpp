@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -35,8 +36,8 @@ std::string caseName(const ::testing::TestParamInfo<Case> &info) {
   if (info.param.kv != "f16")
     name += "_kv_" + info.param.kv;
   std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; },
-      '_');
+      name.begin(), name.end(),
+      [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -254,8 +255,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"families/gemma2", "int8"}, Case{"families/olmo2", "int8"},
         Case{"families/cohere", "int8"}, Case{"families/gpt2", "int8"},
-        Case{"families/falcon-groups", "f16"}, Case{"families/granite", "f16"},
-        Case{"families/smollm3", "int8"}, Case{"families/llama-dynamic", "f16"},
+        Case{"families/falcon-groups", "f16"},
+        Case{"families/falcon-alibi", "int8"}, Case{"families/bloom", "f16"},
+        Case{"families/granite", "f16"}, Case{"families/smollm3", "int8"},
+        Case{"families/llama-dynamic", "f16"},
         Case{"families/phi4-mini", "int8"}),
     caseName);
 
@@ -276,6 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
     Experts, ExactnessTest,
     ::testing::Values(Case{"families/mixtral", "none"},
                       Case{"families/mixtral", "int8"},
+                      Case{"families/mixtral", "int8,*.router=int8"},
                       Case{"families/mixtral-one", "f16"},
                       Case{"families/qwen3-moe", "int4-g32"},
                       Case{"families/qwen3-moe", "f32"},

@@ -90,13 +90,16 @@ INSTANTIATE_TEST_SUITE_P(Families, GgufLogitsTest,
                          ::testing::ValuesIn(namesIn("families-gguf", "")),
                          testName);
 
-INSTANTIATE_TEST_SUITE_P(Exports, OnnxLogitsTest,
-                         ::testing::Values("target/decomposed",
-                                           "target/attention", "target/gqa",
-                                           "target-int4/int4",
-                                           "families/gpt2/multi-head",
-                                           "families/phi3/decomposed"),
-                         testName);
+INSTANTIATE_TEST_SUITE_P(
+    Exports, OnnxLogitsTest,
+    ::testing::Values("target/decomposed", "target/attention", "target/gqa",
+                      "target-int4/int4", "families/gpt2/multi-head",
+                      "families/phi3/decomposed", "families/gemma2/decomposed",
+                      "families/gemma3/decomposed",
+                      "families/cohere/decomposed",
+                      "families/falcon-groups/decomposed",
+                      "families/stablelm-norms/decomposed"),
+    testName);
 
 INSTANTIATE_TEST_SUITE_P(Models, Int8CacheLogitsTest,
                          ::testing::Values("tiny-llama", "tiny-mistral",

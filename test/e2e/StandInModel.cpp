@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -39,7 +40,11 @@ StandInScope::~StandInScope() {
 
 EngineOptions deviceOptions(std::int32_t context, std::int32_t sequences) {
   EngineOptions options;
-  options.device = "cuda";
+  // Of another driver's devices INGOT_GPU_DEVICE is the number.
+  const char *number = std::getenv("INGOT_GPU_DEVICE");
+  options.device = std::getenv("INGOT_TEST_DRIVER") && number
+                       ? std::string("cuda:") + number
+                       : "cuda";
   options.context = context;
   options.sequences = sequences;
   options.stepTokens = options.logitRows = std::min(context, 128);
@@ -86,17 +91,17 @@ std::string modelFolder(const std::string &model) {
   return std::string(INGOT_SOURCE_DIR "/test/models/") + model;
 }
 
-Tokens randomTokens(std::size_t count, unsigned seed) {
+Tokens randomTokens(std::size_t count, unsigned seed, std::int32_t vocab) {
   std::mt19937 random(seed);
   Tokens tokens;
   for (std::size_t i = 0; i < count; ++i)
-    tokens.push_back(std::int32_t(random() % 1000));
+    tokens.push_back(std::int32_t(random() % std::uint32_t(vocab)));
   return tokens;
 }
 
 Logits referenceLogits(const std::string &path, const std::string &quantize,
                        const std::string &table, const Tokens &tokens,
-                       const std::string &kv) {
+                       const std::string &kv, const ExpertChoices &choices) {
   mlir::MLIRContext context;
   prepareContext(context);
   CompileRequest request;
@@ -125,6 +130,19 @@ Logits referenceLogits(const std::string &path, const std::string &quantize,
   EXPECT_TRUE(executor.isOk()) << executor.status().message();
   if (!executor)
     return {};
+  if (!choices.layers.empty()) {
+    ChoiceErrors errors;
+    auto forced =
+        logitsOfChoices(*executor, choices, tokens, *compiled->module, errors);
+    EXPECT_TRUE(forced.isOk()) << forced.status().message();
+    // Another choice only where the two experts are nearly equal.
+    EXPECT_LT(errors.lead, 2 * errors.logits);
+    std::printf("%s %s: logits of routers differ by %.3g; %d other choices of "
+                "experts, by %.3g at most\n",
+                path.c_str(), quantize.c_str(), errors.logits, errors.others,
+                errors.lead);
+    return forced ? *forced : Logits();
+  }
   std::vector<std::int64_t> rows(tokens.size());
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i] = std::int64_t(i);

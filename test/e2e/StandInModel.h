@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/engine/Engine.h"
+#include "test/e2e/ExpertChoices.h"
 
 #include <cstdint>
 #include <memory>
@@ -48,15 +49,18 @@ Tokens generateGreedily(Engine &engine, Tokens prompt, std::int64_t count);
 // The folder of a model of test/models.
 std::string modelFolder(const std::string &model);
 
-// `count` token ids below 1000, by the seed.
-Tokens randomTokens(std::size_t count, unsigned seed);
+// `count` token ids below `vocab`, by the seed.
+Tokens randomTokens(std::size_t count, unsigned seed,
+                    std::int32_t vocab = 1000);
 
 // The logits of the model at `path` in float32, of weights as `quantize` and `table`
 // and of a cache as `kv` hold them, with activations as they are; empty, with a test
-// failure, where the model does not compile.
+// failure, where the model does not compile. A mixture of experts goes the way of
+// `choices`, each of which must be within the routers' own error.
 Logits referenceLogits(const std::string &path, const std::string &quantize,
                        const std::string &table, const Tokens &tokens,
-                       const std::string &kv = "f16");
+                       const std::string &kv = "f16",
+                       const ExpertChoices &choices = {});
 
 // Kullback-Leibler divergence of the distributions of two rows of logits.
 double divergence(std::span<const float> truth, std::span<const float> found);

@@ -6,7 +6,9 @@ streams, a port that is taken, file descriptors that run out.
 """
 import argparse
 import json
+import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -94,9 +96,40 @@ class ServedProcess(unittest.TestCase):
             connection, data = stream(server.port, 900)
             begin = time.time()
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(20), 0)
+            told = rest(connection, data)
+            self.assertEqual(server.process.wait(20), 7)
             self.assertLess(time.time() - begin, 15)
-            self.assertNotIn(b"[DONE]", rest(connection, data))
+            self.assertIn(b"the server is shutting down", told)
+            self.assertIn(b"data: [DONE]", told)
+            self.assertTrue(told.endswith(b"0\r\n\r\n"), told[-40:])
+            self.assertIn("1 requests are ended with an error", server.text())
+
+    def copied(self, name):
+        return pathlib.Path(shutil.copy(self.artifact, pathlib.Path(self.folder.name) / name))
+
+    def test_a_file_that_is_written_over_is_not_served(self):
+        path = self.copied("over.ingot")
+        ask = {"prompt": "KING:", "max_tokens": 1}
+        with Ingot(INGOT, f"m={path}") as server:
+            replacement = self.copied("new.ingot")
+            replacement.rename(path)
+            self.assertEqual(server.request("POST", "/v1/completions", ask)[0], 200)
+        with Ingot(INGOT, f"m={path}") as server:
+            with open(path, "r+b") as file:
+                file.write(file.read(1))
+            status, _, body = server.request("POST", "/v1/completions", ask)
+            self.assertEqual((status, json.loads(body)["error"]["code"]), (503, "model_changed"))
+            self.assertEqual(server.request("GET", "/health")[0], 503)
+            self.assertEqual(server.text().count(f"{path}: was written to after"), 1)
+
+    def test_a_file_that_is_cut_short(self):
+        path = self.copied("short.ingot")
+        with Ingot(INGOT, f"m={path}") as server:
+            connection, data = stream(server.port, 900)
+            os.truncate(path, 0)
+            self.assertEqual(server.process.wait(60), 4)
+            rest(connection, data)
+            self.assertIn(f"ingot: {path}: was cut short while it was in use", server.text())
 
     def test_sigint_drains_too(self):
         with self.serve("--log-json") as server:

@@ -29,7 +29,14 @@ class Step(torch.nn.Module):
         return (out.logits, *presents)
 
 
+def repeat_pairs(x, repeats, dim):
+    """What torch.repeat_interleave gives for a number, which cannot be exported."""
+    assert isinstance(repeats, int) and dim == -1
+    return torch.stack([x] * repeats, dim=-1).flatten(-2)
+
+
 def export(folder, weights):
+    torch.repeat_interleave = repeat_pairs
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto",
                                                  attn_implementation="eager").eval()
     with torch.no_grad():
@@ -48,7 +55,11 @@ def export(folder, weights):
             Step(model), (ids, torch.ones(1, 8, dtype=torch.int64), torch.arange(5, 8)[None], *past),
             file, input_names=names + pasts, output_names=["logits"] + presents,
             dynamic_axes=axes, opset_version=17, do_constant_folding=False, dynamo=False)
-    exported = onnx.load_from_string(file.getvalue())
+    return shared_weights(onnx.load_from_string(file.getvalue()), weights)
+
+
+def shared_weights(exported, weights):
+    """The model with its weights as external data in the folder's file."""
     # A weight of the file by its name, else by its bytes.
     twins = {}
     for name in weights.header:

@@ -13,6 +13,7 @@ int4        as gqa, with MatMulNBits: the codes and scales of a pack-quantized f
 multi-head  of a GPT-2 folder: com.microsoft's MultiHeadAttention, SkipLayerNormalization
             and FastGelu (export_gpt2.py)
 decomposed  what torch.onnx.export makes of the transformers model (needs torch)
+encoder     the same of an encoder's folder (export_encoder.py)
 
 Phi-3 folders may be exported as gqa too: q, k and v stay one tensor.
 
@@ -228,11 +229,14 @@ def build(folder, form):
 
 def main():
     if len(sys.argv) != 3 or sys.argv[2] not in (
-            "attention", "gqa", "int4", "multi-head", "decomposed"):
+            "attention", "gqa", "int4", "multi-head", "decomposed", "encoder"):
         sys.exit(__doc__)
     folder, form = pathlib.Path(sys.argv[1]), sys.argv[2]
     if form == "decomposed":
         from export_decomposed import export
+        model = export(folder, Weights(folder))
+    elif form == "encoder":
+        from export_encoder import export
         model = export(folder, Weights(folder))
     elif form == "multi-head":
         from export_gpt2 import build as build_gpt2

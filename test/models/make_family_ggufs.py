@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # Models that GGUF can express. It has no type of scaling for llama-dynamic, no
 # ALiBi-free Falcon with sequential parts, and of Gemma 3 only the pattern of six. The
-# converter loses the norms of stablelm-norms.
+# converter loses the norms of stablelm-norms (see make_own_ggufs.py).
 NAMES = ["cohere", "cohere2", "falcon", "falcon-groups", "gemma2", "gemma3-six", "gpt-neox",
          "gpt-neox-sequential", "gpt2", "granite", "llama-linear", "llama-yarn", "mixtral", "olmo2", "phi3",
          "phi4-mini", "qwen2-window", "qwen3-moe", "smollm3", "stablelm", "stablelm-parallel", "starcoder2"]

@@ -15,11 +15,12 @@ import math
 import os
 import shutil
 import sys
+import tempfile
 import zlib
 
 import torch
-from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMMON = dict(vocab_size=160, max_position_embeddings=512, bos_token_id=None, eos_token_id=0,
@@ -170,16 +171,92 @@ CONFIGS = {
                     layer_types=["sliding_attention"] * 3 + ["full_attention"],
                     attention_bias=False, attention_dropout=0.0, torch_dtype="bfloat16"),
     "falcon": falcon(new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False),
+    "falcon-alibi": dict(falcon(new_decoder_architecture=False, multi_query=False, parallel_attn=False,
+                                bias=True), alibi=True),
+    "bloom": dict(architectures=["BloomForCausalLM"], model_type="bloom", vocab_size=160,
+                  bos_token_id=None, eos_token_id=0, use_cache=True, hidden_size=48, n_layer=2,
+                  n_head=6, seq_length=512, layer_norm_epsilon=1e-5, attention_dropout=0.0,
+                  hidden_dropout=0.0, pretraining_tp=1,
+                  slow_but_exact=False, offset_alibi=100, masked_softmax_fusion=True,
+                  apply_residual_connection_post_layernorm=False, torch_dtype="float16"),
+    "mpt": dict(architectures=["MPTForCausalLM"], model_type="mpt", vocab_size=160, d_model=48,
+                n_layers=2, n_heads=6, expansion_ratio=4, max_seq_len=512, no_bias=True,
+                emb_pdrop=0, resid_pdrop=0, learned_pos_emb=True, logit_scale=None,
+                norm_type="low_precision_layernorm", use_cache=False, init_device="cpu", verbose=0,
+                embedding_fraction=1.0, torch_dtype="bfloat16", eos_token_id=0,
+                attn_config=dict(alibi=True, alibi_bias_max=8, attn_impl="torch", attn_pdrop=0,
+                                 attn_type="multihead_attention", attn_uses_sequence_id=False,
+                                 clip_qkv=None, prefix_lm=False, qk_ln=False, softmax_scale=None)),
     "falcon-groups": falcon(new_decoder_architecture=True, num_kv_heads=2, multi_query=True,
                             parallel_attn=True, bias=False),
     "falcon-sequential": falcon(new_decoder_architecture=False, multi_query=False,
                                 parallel_attn=False, bias=True),
 }
 
+# Models that see images too, of which the text part is read. The keys are where
+# published checkpoints have them: Qwen 2.5's among those of the whole, as in its
+# first files, Gemma's partly nowhere.
+SEES = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+            image_size=28, patch_size=14)
+QWEN_SEES = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32)
+QWEN_IMAGES = dict(image_token_id=155, video_token_id=156, vision_start_token_id=157,
+                   vision_end_token_id=158)
+CONFIGS |= {
+    "gemma3-images": dict(
+        architectures=["Gemma3ForConditionalGeneration"], model_type="gemma3",
+        boi_token_index=157, eoi_token_index=158, image_token_index=155, eos_token_id=[0, 1],
+        mm_tokens_per_image=4, initializer_range=0.02, torch_dtype="bfloat16",
+        vision_config=dict(SEES, model_type="siglip_vision_model", vision_use_head=False),
+        text_config=dict(model_type="gemma3_text", vocab_size=160, hidden_size=32,
+                         intermediate_size=48, num_hidden_layers=6, head_dim=8,
+                         max_position_embeddings=512, sliding_window=40, query_pre_attn_scalar=8,
+                         rope_scaling=dict(rope_type="linear", factor=8.0))),
+    "qwen2-images": dict(
+        SMALL, architectures=["Qwen2_5_VLForConditionalGeneration"], model_type="qwen2_5_vl",
+        hidden_act="silu", rms_norm_eps=1e-6, rope_theta=1000000.0, max_window_layers=2,
+        sliding_window=32768, use_sliding_window=False, attention_dropout=0.0,
+        tie_word_embeddings=False, rope_scaling=dict(type="mrope", mrope_section=[1, 1, 2]),
+        vision_token_id=159, vision_config=dict(QWEN_SEES, fullatt_block_indexes=[0]),
+        torch_dtype="bfloat16", **QWEN_IMAGES),
+    "qwen3-images": dict(
+        architectures=["Qwen3VLForConditionalGeneration"], model_type="qwen3_vl",
+        tie_word_embeddings=False, torch_dtype="bfloat16",
+        vision_config=dict(QWEN_SEES, num_position_embeddings=16, deepstack_visual_indexes=[0]),
+        text_config=dict(SMALL, model_type="qwen3_vl_text", hidden_act="silu", head_dim=16,
+                         rms_norm_eps=1e-6, attention_bias=False, attention_dropout=0.0,
+                         rope_theta=5000000, rope_scaling=dict(
+                             rope_type="default", mrope_section=[4, 2, 2], mrope_interleaved=True)),
+        **QWEN_IMAGES),
+    "mistral3-images": dict(
+        architectures=["Mistral3ForConditionalGeneration"], model_type="mistral3",
+        image_token_index=155, multimodal_projector_bias=False, projector_hidden_act="gelu",
+        spatial_merge_size=2, vision_feature_layer=-1, torch_dtype="bfloat16",
+        tie_word_embeddings=False,
+        vision_config=dict(SEES, model_type="pixtral", head_dim=8),
+        text_config=dict(SMALL, model_type="mistral", hidden_act="silu", head_dim=8,
+                         rms_norm_eps=1e-5, rope_theta=1000000000.0, sliding_window=None,
+                         attention_dropout=0.0)),
+    "smolvlm": dict(
+        architectures=["SmolVLMForConditionalGeneration"], model_type="smolvlm",
+        image_token_id=155, scale_factor=2, tie_word_embeddings=False, torch_dtype="bfloat16",
+        vision_config=dict(SEES, model_type="smolvlm_vision"),
+        text_config=dict(SMALL, model_type="llama", hidden_act="silu", rms_norm_eps=1e-5,
+                         rope_theta=100000.0, attention_bias=False, mlp_bias=False,
+                         pretraining_tp=1, attention_dropout=0.0, tie_word_embeddings=False)),
+}
+
+
+def model_of(config):
+    """A model of the class that reads the config."""
+    sees = hasattr(config, "vision_config")
+    return (AutoModelForImageTextToText if sees else AutoModelForCausalLM).from_config(config)
+
 
 def random_weight(name, shape, config):
     """Scaled by the part of the name that says what the tensor does."""
     tied = config.tie_word_embeddings
+    if any(part in name for part in ("visual.", "vision_", "projector.", "connector.")):
+        return 0.02 * torch.randn(shape)
     last = name.removesuffix(".weight").rsplit(".", 1)[-1]
     offset = 1.0 if config.model_type.startswith("gemma") else 0.0
     if len(shape) == 1 and name.endswith(".bias"):
@@ -192,7 +269,7 @@ def random_weight(name, shape, config):
         return 0.35 * torch.randn(shape)
     fan_in = shape[0] if config.model_type == "gpt2" and last.startswith("c_") else shape[-1]
     gain = {"lm_head": 3.0, "embed_out": 3.0, "q_proj": 1.6, "k_proj": 1.6, "qkv_proj": 1.4,
-            "query_key_value": 1.4, "c_attn": 1.4, "gate": 2.0}.get(last, 1.0)
+            "query_key_value": 1.4, "c_attn": 1.4, "Wqkv": 1.4, "gate": 2.0}.get(last, 1.0)
     return gain / math.sqrt(fan_in) * torch.randn(shape)
 
 
@@ -219,6 +296,23 @@ def published(weights, family):
     return made
 
 
+def as_saved(model, weights):
+    """The weights by the names that transformers saves them by."""
+    own = {key: float(i) for i, key in enumerate(weights)}
+    with tempfile.TemporaryDirectory() as folder:
+        with torch.no_grad():
+            for key, tensor in model.state_dict().items():
+                if key in own:  # a tied head is the embedding's own memory
+                    tensor.fill_(own[key])
+        model.save_pretrained(folder)
+        saved = load_file(os.path.join(folder, "model.safetensors"))
+    keys = list(weights)
+    made = {name: weights[keys[int(tensor.flatten()[0])]] for name, tensor in saved.items()}
+    for name, tensor in saved.items():
+        assert made[name].shape == tensor.shape, name
+    return made
+
+
 def make(name, config):
     folder = os.path.join(HERE, "families", name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -226,7 +320,7 @@ def make(name, config):
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8", newline="\n") as f:
         json.dump(config, f, indent=2)
         f.write("\n")
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
+    model = model_of(AutoConfig.from_pretrained(folder))
     torch.manual_seed(zlib.crc32(name.encode()))
     dtype = getattr(torch, config["torch_dtype"])
     weights = {}
@@ -236,6 +330,8 @@ def make(name, config):
         key_in_file = RENAMED.get(name, {}).get(key, key)
         weights[key_in_file] = random_weight(key, value.shape, model.config).to(dtype).contiguous()
     weights = published(weights, config["model_type"])
+    if "vision_config" in config:
+        weights = as_saved(model, weights)
     path = os.path.join(folder, "model.safetensors")
     save_file(weights, path, metadata={"format": "pt"})
     os.chmod(path, 0o644)

@@ -4,6 +4,7 @@
 #include "test/simt/Simt.h"
 #include "test/simt/Half.h"
 #include "test/simt/Probes.h"
+#include "test/simt/TensorCore.h"
 #include "test/simt/ThreadContext.h"
 
 #include <gtest/gtest.h>
@@ -445,6 +446,43 @@ TEST(SimtTest, FragmentsFollowThePtxTables) {
         sum += halfToFloat(a[row][k]) * halfToFloat(b[k][col]);
       EXPECT_EQ(c[laneid * 4 + i], sum);
     }
+}
+
+// What MmaSums::CutOff says: terms lose what lies below the last bit of the largest,
+// piece of 8 by piece, and sums go towards zero.
+TEST(SimtTest, SumsMayBeCutOffAsTensorCoresDo) {
+  // Row 0 of A is ones but for its first element, column 0 of B is 2^-13 but for its
+  // first: 1 + 15 * 2^-13 * 2^-11 with the terms below 2^-23 of the largest.
+  std::vector<std::uint32_t> registersA(128), registersB(64);
+  const std::uint32_t small = floatToHalf(0x1p-11f);
+  const std::uint32_t other = floatToHalf(0x1p-13f), one = floatToHalf(1);
+  for (int q = 0; q < 4; ++q) {
+    registersA[std::size_t(q * 4)] = registersA[std::size_t(q * 4 + 2)] =
+        small | small << 16;
+    registersB[std::size_t(q * 2)] = registersB[std::size_t(q * 2 + 1)] =
+        other | other << 16;
+  }
+  registersA[0] = one | small << 16;
+  registersB[0] = one | other << 16;
+  DeviceArray<std::uint32_t> deviceA(registersA), deviceB(registersB);
+  auto sumOf = [&](MmaSums sums, bool isNegative) {
+    MmaSumsScope scope(sums);
+    if (isNegative)
+      for (int q = 0; q < 4; ++q)
+        for (int i : {0, 2})
+          deviceA[std::size_t(q * 4 + i)] =
+              registersA[std::size_t(q * 4 + i)] ^ 0x80008000u;
+    DeviceArray<float> c(128);
+    LaunchReport report = launch({}, {32}, 0, [&] {
+      probes::multiplyRegisters(deviceA.data(), deviceB.data(), c.data());
+    });
+    EXPECT_TRUE(report.isClean()) << report.text();
+    return c[0];
+  };
+  EXPECT_EQ(sumOf(MmaSums::Rounded, false), 1 + 8 * 0x1p-23f);
+  EXPECT_EQ(sumOf(MmaSums::CutOff, false), 1);
+  EXPECT_EQ(sumOf(MmaSums::CutOff, true), -1);
+  EXPECT_EQ(sumOf(MmaSums::Rounded, true), -(1 + 8 * 0x1p-23f));
 }
 
 TEST(SimtTest, HalfConversionIsNearestEven) {

@@ -14,11 +14,13 @@
 // INGOT_STANDIN is a list of name=number: sm (90), memory (MiB of the device, 768),
 // driver (its version, 13000), check (1: races, bounds and uninitialised reads, at a
 // price), seed (above 0: a random order of threads), counts (1: how often each kernel
-// ran is told at the end), skip (the name of a kernel that is never run, so that its
+// ran is told at the end), cut (1: sums of tensor cores are cut off, TensorCore.h),
+// skip (the name of a kernel that is never run, so that its
 // results are wrong: whoever compares must say so).
 #include "runtime/execute/cuda/DriverTypes.h"
 #include "test/simt/KernelTable.h"
 #include "test/simt/Simt.h"
+#include "test/simt/TensorCore.h"
 
 #include <algorithm>
 #include <chrono>
@@ -73,6 +75,7 @@ struct StandIn {
   std::uint64_t totalBytes = 0;
   std::uint64_t usedBytes = 0;
   bool isChecked = false;
+  bool cutsSums = false;
   std::string skipped; // a kernel's entry
   simt::LaunchOptions launchOptions;
   std::map<std::uintptr_t, std::size_t> allocations;
@@ -91,6 +94,7 @@ struct StandIn {
     version = int(setting("driver", 13000));
     totalBytes = std::uint64_t(setting("memory", 768)) << 20;
     isChecked = setting("check", 0) != 0;
+    cutsSums = setting("cut", 0) != 0;
     skipped = textSetting("skip");
     launchOptions = {};
     launchOptions.check = isChecked;
@@ -206,6 +210,8 @@ ResultCode runKernel(StandIn &self, const simt::KernelEntry &entry,
                      const std::vector<std::uint8_t> &params) {
   if (entry.name == self.skipped)
     return kSuccess;
+  simt::MmaSumsScope sums(self.cutsSums ? simt::MmaSums::CutOff
+                                        : simt::MmaSums::Rounded);
   simt::LaunchReport report = simt::launch(
       grid, block, sharedBytes, [&] { entry.run(params.data()); },
       self.launchOptions);

@@ -4,15 +4,53 @@
 //   A (16 x 16)           a0: row g, 2q..   a1: row g+8   a2: row g, 2q+8..   a3: both
 //   B (16 x 8)            b0: rows 2q, 2q+1 of column g   b1: eight rows further
 //   C (16 x 8)            c0, c1: row g, columns 2q, 2q+1   c2, c3: row g+8
-// The sum of an mma is taken in float64 and rounded once: the hardware's own order
-// is not specified.
+// The sum of an mma is taken in float64 and rounded once, or as tensor cores are
+// measured to do (TensorCore.h): the hardware's own order is not specified.
+#include "test/simt/TensorCore.h"
 #include "test/simt/Block.h"
 #include "test/simt/Half.h"
 
+#include <algorithm>
+#include <climits>
+#include <cmath>
 #include <cstring>
 
 namespace ingot::simt {
 namespace {
+
+MmaSums mmaSums = MmaSums::Rounded;
+
+// Towards zero.
+float cutToFloat(double value) {
+  const float nearest = float(value);
+  return std::fabs(double(nearest)) > std::fabs(value)
+             ? std::nextafter(nearest, 0.0f)
+             : nearest;
+}
+
+// A piece of K by MmaSums::CutOff.
+float addCutOff(float accumulator, const double (&products)[8]) {
+  int largest = INT_MIN;
+  auto see = [&](double term) {
+    if (term != 0 && std::isfinite(term))
+      largest = std::max(largest, std::ilogb(term));
+  };
+  see(accumulator);
+  for (double product : products)
+    see(product);
+  if (largest == INT_MIN)
+    largest = 0;
+  auto cut = [&](double term) {
+    return std::isfinite(term)
+               ? std::ldexp(std::trunc(std::ldexp(term, 23 - largest)),
+                            largest - 23)
+               : term;
+  };
+  double sum = cut(accumulator); // exact: all are multiples of one unit
+  for (double product : products)
+    sum += cut(product);
+  return cutToFloat(sum);
+}
 
 void exchangeMatrices(void **arguments, unsigned mask) {
   auto *lanes = reinterpret_cast<LoadMatrixArguments **>(arguments);
@@ -63,6 +101,16 @@ void multiply(void **arguments, unsigned mask) {
     for (int i = 0; i < 4; ++i) {
       const int row = lane / 4 + 8 * (i / 2);
       const int column = 2 * (lane % 4) + i % 2;
+      if (mmaSums == MmaSums::CutOff) {
+        for (int first = 0; first < 16; first += 8) {
+          double products[8];
+          for (int k = 0; k < 8; ++k)
+            products[k] = a[row][first + k] * b[first + k][column];
+          lanes[lane]->accumulators[i] =
+              addCutOff(lanes[lane]->accumulators[i], products);
+        }
+        continue;
+      }
       double sum = lanes[lane]->accumulators[i];
       for (int k = 0; k < 16; ++k)
         sum += a[row][k] * b[k][column];
@@ -71,6 +119,9 @@ void multiply(void **arguments, unsigned mask) {
 }
 
 } // namespace
+
+MmaSumsScope::MmaSumsScope(MmaSums sums) : before_(mmaSums) { mmaSums = sums; }
+MmaSumsScope::~MmaSumsScope() { mmaSums = before_; }
 
 void loadMatrix(const LoadMatrixArguments &given, const void *pc) {
   auto arguments = given;

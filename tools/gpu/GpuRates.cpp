@@ -1,9 +1,11 @@
 // ingot-gpu-rates: one line of JSON about a CUDA device: what it is, how fast it copies
-// its memory, how fast linear_f16_p64 multiplies on its tensor cores (whose result is
-// checked), and what a launch that does next to nothing takes.
-// Exit codes: 0 told; 1 a wrong result or a failure; 6 no device.
+// its memory, how fast linear_f16_p64 and, where there is one, cuBLASLt multiply on its
+// tensor cores (whose results are checked), and what a launch that does next to nothing
+// takes.
+// Exit codes: 0 told; 1 a wrong result or a failure; 2 wrong use; 6 no device.
 #include "compiler/codegen/cuda/CompileCuda.h"
 #include "runtime/execute/cuda/Device.h"
+#include "tools/gpu/LibraryRate.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -152,6 +154,34 @@ private:
   abi::LinearParams params_ = {};
 };
 
+// The same product by cuBLASLt; where it is not there or cannot run, why. Only wrong
+// results are a failure: whoever has none of it has not asked for it.
+Status measureLibrary(const Device &device, int size, double flops,
+                      nlohmann::ordered_json &report) {
+  nlohmann::ordered_json &told = report["library_multiplication"];
+  auto library = CublasLt::open();
+  if (!library) {
+    told = {{"missing", library.status().message()}};
+    return Status::ok();
+  }
+  const std::string name = "cuBLASLt " + (*library)->versionText();
+  auto seconds = measureLibraryProduct(device, **library, size);
+  if (!seconds) {
+    told = {{"missing", name + " (" + (*library)->path() +
+                            "): " + seconds.status().message()}};
+    return seconds.status().code() == StatusCode::Internal ? seconds.status()
+                                                           : Status::ok();
+  }
+  told = {{"library", name},
+          {"path", (*library)->path()},
+          {"rows", size},
+          {"columns", size},
+          {"tokens", size},
+          {"seconds", *seconds},
+          {"flops_per_second", flops / *seconds}};
+  return Status::ok();
+}
+
 Status measure(const Device &device, int size, nlohmann::ordered_json &report) {
   INGOT_ASSIGN_OR_RETURN(const double copy, measureCopyBandwidth(device));
   report["copy_bytes_per_second"] = copy;
@@ -164,6 +194,7 @@ Status measure(const Device &device, int size, nlohmann::ordered_json &report) {
       {"kernel", kPromptKernel}, {"rows", size},
       {"columns", size},         {"tokens", size},
       {"seconds", seconds},      {"flops_per_second", large.flops() / seconds}};
+  INGOT_RETURN_IF_ERROR(measureLibrary(device, size, large.flops(), report));
   INGOT_ASSIGN_OR_RETURN(Linear small,
                          Linear::create(device, kDecodeKernel, 32, 64, 1));
   INGOT_RETURN_IF_ERROR(small.launch());
@@ -185,8 +216,12 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(64, 16384))
       ->capture_default_str();
   app.add_flag("--probe", isProbe, "Tell what it is, measure nothing");
-  app.footer("Exit codes: 0 told; 1 a failure; 6 no CUDA device.");
-  CLI11_PARSE(app, argc, argv);
+  app.footer("Exit codes: 0 told; 1 a failure; 2 wrong use; 6 no CUDA device.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   auto driver = Driver::open();
   auto device = driver ? Device::open(*driver, number)
                        : Result<std::shared_ptr<Device>>(driver.status());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/support/Status.h"
+#include "tools/ExitCodes.h"
 
 #include <CLI/CLI.hpp>
 
@@ -22,8 +23,6 @@ Command addMeasureExitsCommand(CLI::App &app);
 Command addTokenizeCommand(CLI::App &app);
 Command addRenderCommand(CLI::App &app);
 
-// Exit codes, as --help states them.
-int exitCode(const Status &status);
 // Prints a failure to stderr and answers with its exit code; 0 for none.
 int finish(const Status &status);
 

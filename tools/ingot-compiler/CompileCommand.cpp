@@ -1,5 +1,6 @@
 // `compile`: flags and recipe to a request, progress and summary for people.
 #include "compiler/calibrate/BuildModel.h"
+#include "compiler/package/OutputFile.h"
 #include "compiler/package/OutputPath.h"
 #include "dialects/plan/Plan.h"
 #include "runtime/support/Printable.h"
@@ -8,7 +9,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include <unistd.h>
@@ -106,13 +106,6 @@ private:
   std::chrono::steady_clock::time_point begin_;
 };
 
-Status writeText(const std::string &path, const std::string &text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? Status::ok() : Status::io(path + ": cannot be written");
-}
-
 Result<Phase> parsePhase(const std::string &name) {
   if (std::optional<Phase> phase = phaseByName(name))
     return *phase;
@@ -120,10 +113,10 @@ Result<Phase> parsePhase(const std::string &name) {
                          "\" (import, simplify, compress, fuse, lower)");
 }
 
-// Exit code 1: what was asked for does not fit together.
+// What was asked for does not fit together.
 int usage(const char *message) {
   std::fprintf(stderr, "error: %s\n", message);
-  return 1;
+  return kWrongUse;
 }
 
 int runCompile(CompileFlags &flags) {
@@ -142,8 +135,8 @@ int runCompile(CompileFlags &flags) {
   if (!phases)
     return finish(phases.status());
   if (!flags.saveRecipe.empty())
-    if (Status status =
-            writeText(flags.saveRecipe, recipeText(request.options));
+    if (Status status = package::writeOutputFile(flags.saveRecipe,
+                                                 recipeText(request.options));
         !status)
       return finish(status);
   if (flags.printPipeline && prunes(request.options))
@@ -366,8 +359,7 @@ Command addCompileCommand(CLI::App &app) {
   command->footer(
       "Phases: import, simplify, compress, fuse, lower. A saved stage goes "
       "on\nwith ingot-opt or with compile; the artifact is the same byte by "
-      "byte.\nExit codes: 0 done, 1 usage, 2 bad input, 3 unsupported, 4 "
-      "I/O or memory,\n5 internal.");
+      "byte.");
   return [flags] { return runCompile(*flags); };
 }
 

@@ -17,9 +17,6 @@
 namespace ingot {
 namespace {
 
-// Beside the codes of every command: what was looked for has been found.
-constexpr int kFound = 6;
-
 void printDiagnostic(const std::string &line) {
   std::fprintf(stderr, "%s\n", printableLines(line).c_str());
 }
@@ -92,7 +89,7 @@ Result<std::vector<std::int32_t>> readTokens(const TokenFlags &flags,
 
 int usage(const char *message) {
   std::fprintf(stderr, "error: %s\n", message);
-  return 1;
+  return kWrongUse;
 }
 
 int print(const std::string &text, int code) {
@@ -197,8 +194,7 @@ CLI::App *addTrace(CLI::App &debug, TraceFlags &flags) {
       "'attention|ffn' -o out.safetensors\n"
       "  ingot debug trace model.ingot --text page.txt --nan-watch\n"
       "\n"
-      "Exit codes: 0 done (all finite); 6 a number is not finite; else as\n"
-      "every command.");
+      "0: all finite; 6: a number is not finite.");
   return command;
 }
 
@@ -278,7 +274,7 @@ CLI::App *addCompare(CLI::App &debug, CompareFlags &flags) {
       "  ingot debug compare ./Model dump.safetensors\n"
       "\n"
       "tools/debug/dump_transformers.py writes such a dump with its tokens.\n"
-      "Exit codes: 0 no operator diverges; 6 one does; else as every command.");
+      "0: no operator diverges; 6: one does.");
   return command;
 }
 
@@ -346,6 +342,7 @@ CLI::App *addPasses(CLI::App &debug, PassesFlags &flags) {
   command->add_option("--recipe", flags.recipe,
                       "JSON file of these options and, by phase, of "
                       "pipelines; flags win over it");
+  std::vector<CLI::Option *> decided = command->get_options();
   command->add_option("--until", flags.until, "The last phase to run [lower]");
   command->add_option(
       "--diff", request.diffPass,
@@ -353,9 +350,14 @@ CLI::App *addPasses(CLI::App &debug, PassesFlags &flags) {
       "it changed alike once; merge-qkv#2 is its second run");
   command->add_option("--save-stages", request.stagesFolder,
                       "Write the module behind each pass into this folder");
-  command->add_option("--from", request.fromStage,
-                      "Go on from a stage of such a folder, with the passes "
-                      "that were left");
+  CLI::Option *from =
+      command->add_option("--from", request.fromStage,
+                          "Go on from a stage of such a folder, with the "
+                          "passes that were left, options and all");
+  // The list of passes beside the stage says what these would.
+  for (CLI::Option *option : decided)
+    if (!option->get_positional() && option != command->get_help_ptr())
+      from->excludes(option);
   command->add_option("--ledger", request.ledger,
                       "An artifact with an accuracy ledger (or the JSON of "
                       "one), to show beside the passes that it measured");
@@ -438,7 +440,7 @@ Command addDebugCommand(CLI::App &app) {
       return runCompare(*compareFlags);
     if (trace->parsed())
       return runTrace(*traceFlags);
-    return 1;
+    return int(kWrongUse);
   };
 }
 

@@ -14,18 +14,6 @@
 
 namespace ingot::cli {
 
-// Exit codes of the program, as its help lists them.
-enum ExitCode {
-  kOk = 0,
-  kUsage = 1,
-  kBadInput = 2,
-  kUnsupported = 3,
-  kIoError = 4,
-  kInternal = 5,
-  kInterrupted = 130, // as a shell tells it
-};
-int exitCode(const Status &status);
-
 // What "ngram" and "exit:N" ask of an engine; anything else is an error.
 Status readSpeculation(const std::string &text, EngineOptions &options);
 

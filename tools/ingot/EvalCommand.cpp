@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 namespace ingot::cli {
 namespace {
@@ -20,6 +21,7 @@ struct Scores {
   std::int64_t predicted = 0;
   std::vector<float> divergences; // one a position, of all tokens
   std::int64_t agreed = 0;
+  nlohmann::ordered_json windows; // an object for each
 };
 
 double logSumExp(const float *row, std::size_t size, float &most) {
@@ -156,8 +158,17 @@ Status eval(const EvalFlags &flags) {
                   ids.begin() + std::ptrdiff_t(end));
     if (tokens.size() < 2)
       break;
+    double before = scores.negativeLogLikelihood;
+    auto first = std::ptrdiff_t(scores.divergences.size());
+    std::int64_t predicted = scores.predicted;
     INGOT_RETURN_IF_ERROR(scoreWindow(*engine, against.get(), tokens, scores));
     ++windows;
+    scores.windows.push_back(
+        {{"predicted_tokens", scores.predicted - predicted},
+         {"negative_log_likelihood", scores.negativeLogLikelihood - before}});
+    if (against)
+      scores.windows.back()["kl"] = std::accumulate(
+          scores.divergences.begin() + first, scores.divergences.end(), 0.0);
   }
   if (scores.predicted == 0)
     return Status::invalid(flags.textFile + ": has fewer than two tokens");
@@ -184,6 +195,8 @@ Status eval(const EvalFlags &flags) {
     report["p99_kl"] = tail;
     report["top1_agreement"] = agreement;
   }
+  // Sums over the positions of each window, for intervals of differences.
+  report["by_window"] = std::move(scores.windows);
   if (flags.json) {
     std::printf("%s\n", jsonText(report).c_str());
     return Status::ok();

@@ -72,16 +72,18 @@ Json costJson(const PredictedCost &cost) {
                        {"occupancy_limit", facts.occupancy.limit}});
   auto steps = Json::array();
   for (const StepCost &step : cost.steps) {
-    auto parts = Json::array();
-    for (const KernelCost &kernel : step.kernels) {
+    auto kernelCost = [&](const KernelCost &kernel) {
       Json one = {{"kernel", cost.kernels[kernel.kernel].name},
                   {"launches", kernel.launches},
                   {"seconds", kernel.seconds},
                   {"roofline_share", kernel.roofline()},
                   {"multiprocessors_filled", kernel.fill}};
       one.update(trafficJson(kernel.traffic));
-      parts.push_back(one);
-    }
+      return one;
+    };
+    auto parts = Json::array();
+    for (const KernelCost &kernel : step.kernels)
+      parts.push_back(kernelCost(kernel));
     Json one = {{"name", step.name},
                 {"rows", step.rows},
                 {"context", step.context},
@@ -91,7 +93,15 @@ Json costJson(const PredictedCost &cost) {
                 {"tokens_per_second", share(step.rows, step.seconds)},
                 {"roofline_share", share(step.idealSeconds, step.seconds)}};
     one.update(trafficJson(step.traffic));
+    if (const cuda::ExpertCost &experts = step.experts; experts.experts > 0)
+      one["experts"] = {{"experts", experts.experts},
+                        {"used", experts.used},
+                        {"fewest", experts.fewest},
+                        {"fewest_seconds", experts.fewestSeconds},
+                        {"most", experts.most},
+                        {"most_seconds", experts.mostSeconds}};
     one["kernels"] = parts;
+    one["choosing"] = step.choosing ? kernelCost(*step.choosing) : Json();
     steps.push_back(one);
   }
   return {{"level", cost.level},
@@ -142,10 +152,23 @@ void printStep(const PredictedCost &cost, const StepCost &step) {
               bytesText(all.activations.bytes() + all.arrays.bytes()).c_str(),
               all.flops / 1e9, share(step.rows, step.seconds),
               100 * share(step.idealSeconds, step.seconds));
+  if (const cuda::ExpertCost &experts = step.experts; experts.experts > 0)
+    std::printf("  with %d of %d experts of a layer, as tokens choose that "
+                "choose evenly; at least %s where all choose the same %d, %s "
+                "where they choose %d\n",
+                experts.used, experts.experts,
+                timeText(experts.fewestSeconds).c_str(), experts.fewest,
+                timeText(experts.mostSeconds).c_str(), experts.most);
   if (step.libraryProducts > 0)
-    std::printf("  without %u products by cuBLASLt, whose cost nobody knows "
-                "beforehand\n",
-                step.libraryProducts);
+    std::printf(
+        "  without %u products by cuBLASLt, in an order and with reads that "
+        "the library chooses\n",
+        step.libraryProducts);
+  if (step.choosing)
+    std::printf("  and at least %s (%s) in a step whose tokens the device "
+                "chooses\n",
+                timeText(step.choosing->seconds).c_str(),
+                bytesText(step.choosing->traffic.bytes()).c_str());
   std::printf(
       "  apart from that %u launches: each microsecond between two adds "
       "%s\n",

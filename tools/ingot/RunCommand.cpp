@@ -187,8 +187,8 @@ Status run(const RunFlags &flags) {
     if (!engine->tokenizer())
       return Status::unsupported(
           flags.model.path +
-          ": has no tokenizer, so it takes no text; "
-          "/v1/completions of `ingot serve` takes token ids");
+          ": has no tokenizer, so it takes no text; token ids go "
+          "through the C API (prompt_ids of ingot.h)");
     INGOT_ASSIGN_OR_RETURN(auto ids, engine->promptIds(request));
     if (engine->tokenizer()->repeatsPrefix(ids))
       std::fprintf(stderr,

@@ -1,5 +1,6 @@
 // `ingot serve`: opens the models, listens, says where, and logs a line for
 // each request on standard error.
+#include "tools/ExitCodes.h"
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 
@@ -184,10 +185,18 @@ Status serve(const ServeFlags &flags) {
                   " may ask; --api-key-file limits that");
   say(json, "listening on http://" + flags.host + ":" +
                 std::to_string(server->port()));
-  if (!server->run()) {
+  switch (server->run()) {
+  case serve::ServerEnd::Drained:
+    break;
+  case serve::ServerEnd::Interrupted:
     say(json, "interrupted: ended at once");
     std::fflush(nullptr);
-    std::_Exit(130);
+    std::_Exit(kInterrupted);
+  case serve::ServerEnd::CutShort:
+    // An engine that hangs is not waited for.
+    say(json, "done, but not with every request");
+    std::fflush(nullptr);
+    std::_Exit(kCutShort);
   }
   say(json, "done");
   return Status::ok();

@@ -1,10 +1,12 @@
 // The `ingot` program: parses the command line, calls a command, prints the
 // status. Nothing is decided here.
+#include "tools/ExitCodes.h"
 #include "tools/ingot/ChatLoop.h"
 #include "tools/ingot/Commands.h"
 #include "tools/ingot/Report.h"
 #include "tools/text/InputText.h"
 
+#include "runtime/support/MappedFiles.h"
 #include "runtime/support/Printable.h"
 #include "runtime/support/StandardStreams.h"
 
@@ -18,25 +20,6 @@
 #include <limits>
 
 namespace ingot::cli {
-
-int exitCode(const Status &status) {
-  switch (status.code()) {
-  case StatusCode::Ok:
-    return kOk;
-  case StatusCode::InvalidInput:
-  case StatusCode::NotFound:
-    return kBadInput;
-  case StatusCode::Unsupported:
-    return kUnsupported;
-  case StatusCode::IoError:
-  case StatusCode::OutOfMemory:
-  case StatusCode::Busy:
-    return kIoError;
-  case StatusCode::Internal:
-    return kInternal;
-  }
-  return kInternal;
-}
 
 namespace {
 
@@ -315,6 +298,7 @@ int report(const Status &status) {
 
 int main(int argc, char **argv) {
   holdStandardStreams();
+  exitOnBusErrors("ingot", kRefused);
   if (isForCompiler(argc, argv))
     return report(runCompiler(argc, argv));
 
@@ -333,9 +317,6 @@ int main(int argc, char **argv) {
                "ingot");
   app.set_version_flag("--version", "ingot " INGOT_VERSION);
   app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 done; 1 wrong use; 2 bad input; 3 not supported; "
-      "4 the system refused; 5 a fault of ingot itself; 130 interrupted.");
   Status status;
 
   RunFlags runFlags;
@@ -465,13 +446,15 @@ int main(int argc, char **argv) {
     status = render(renderFlags);
   });
 
+  addExitCodes(app, ";\n7 (serve) the drain's deadline ended requests; 130 "
+                    "interrupted");
   auto isNamed = [&](CLI::App *one) { return one->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(isNamed).empty()) {
     std::fprintf(stderr,
                  "ingot: no command is named \"%s\"\n"
                  "Run with --help for more information.\n",
                  printable(argv[1]).c_str());
-    return kUsage;
+    return kWrongUse;
   }
   // The parser would only say that a command is missing.
   if (argc > 1 && argv[1][0] == '-' && argv[1] != std::string("-h") &&
@@ -480,18 +463,18 @@ int main(int argc, char **argv) {
                  "ingot: expected a command, found \"%s\"\n"
                  "Run with --help for more information.\n",
                  printable(argv[1]).c_str());
-    return kUsage;
+    return kWrongUse;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    int code = app.exit(error) == 0 ? kOk : kUsage;
-    return code == kOk ? report(standardOutputStatus()) : code;
+    int code = exitOf(app, error);
+    return code == kDone ? report(standardOutputStatus()) : code;
   } catch (const std::bad_alloc &) {
     return report(Status::outOfMemory("memory ran out"));
   }
   int code = report(status.isOk() ? standardOutputStatus() : status);
-  return code == kOk && isInterrupted() ? kInterrupted : code;
+  return code == kDone && isInterrupted() ? kInterrupted : code;
 }
 
 } // namespace

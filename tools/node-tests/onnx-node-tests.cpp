@@ -2,6 +2,7 @@
 // that crashes or does not end is one failure and not the end of the run.
 #include "compiler/codegen/graph/NodeTest.h"
 #include "runtime/support/Printable.h"
+#include "tools/ExitCodes.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -71,7 +72,12 @@ int main(int argc, char **argv) {
   app.add_option("--seconds", seconds, "Most seconds for one case")
       ->check(CLI::Range(1, 3600));
   app.add_flag("--json", json, "Print the lists as JSON");
-  CLI11_PARSE(app, argc, argv);
+  ingot::addExitCodes(app, "; 1 a case\nfailed");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return ingot::exitOf(app, error);
+  }
 
   namespace fs = std::filesystem;
   std::map<std::string, std::string> cases; // name to folder

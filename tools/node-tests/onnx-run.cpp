@@ -1,6 +1,7 @@
 // Runs any ONNX graph on the tensors of a safetensors file.
 #include "compiler/codegen/graph/RunFile.h"
 #include "runtime/support/Printable.h"
+#include "tools/ExitCodes.h"
 
 #include <CLI/CLI.hpp>
 
@@ -18,14 +19,19 @@ int main(int argc, char **argv) {
       ->required();
   app.add_option("-o,--output", outputs, "safetensors file for the outputs")
       ->required();
-  CLI11_PARSE(app, argc, argv);
+  ingot::addExitCodes(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return ingot::exitOf(app, error);
+  }
   std::string report;
   ingot::Status status =
       ingot::graph::runOnnxFile(model, inputs, outputs, report);
   if (!status) {
     std::fprintf(stderr, "error: %s\n",
                  ingot::printable(status.message()).c_str());
-    return status.code() == ingot::StatusCode::Unsupported ? 3 : 2;
+    return ingot::exitCode(status);
   }
   std::printf("%s", report.c_str());
   return 0;

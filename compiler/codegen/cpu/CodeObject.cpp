@@ -3,6 +3,8 @@
 // call. 3. describeElf: the checks again on the result, and where things are.
 #include "compiler/codegen/cpu/CodeObject.h"
 
+#include "compiler/package/ScratchFolder.h"
+
 #include "lld/Common/Driver.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELF.h"
@@ -85,23 +87,13 @@ Status checkSymbols(const Elf &elf, const Section &table,
   return Status::ok();
 }
 
-// A folder that lives as long as the object.
-class PrivateFolder {
-public:
-  static Result<std::unique_ptr<PrivateFolder>> create() {
-    llvm::SmallString<128> path;
-    if (std::error_code error =
-            llvm::sys::fs::createUniqueDirectory("ingot-link", path))
-      return Status::io("cannot make a temporary folder: " + error.message());
-    return std::unique_ptr<PrivateFolder>(new PrivateFolder(path.str().str()));
-  }
-  ~PrivateFolder() { llvm::sys::fs::remove_directories(path_); }
-  std::string file(const std::string &name) const { return path_ + "/" + name; }
-
-private:
-  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
+// Where temporary files go on this system.
+std::string temporaryPath(const char *name) {
+  llvm::SmallString<128> path;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
 
 std::mutex &linkerMutex() {
   static std::mutex mutex;
@@ -128,8 +120,7 @@ Status checkObject(const NamedObject &object) {
 Result<std::vector<std::uint8_t>>
 linkObjects(const std::vector<NamedObject> &objects,
             const std::string &levelName) {
-  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<PrivateFolder> folder,
-                         PrivateFolder::create());
+  const package::ScratchFolder folder(temporaryPath("ingot-link"));
   std::vector<std::string> arguments = {"ld.lld",
                                         "-shared",
                                         "-Bsymbolic",
@@ -152,7 +143,7 @@ linkObjects(const std::vector<NamedObject> &objects,
                                         "-soname",
                                         "ingot-" + levelName};
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    const std::string path = folder->file(std::to_string(i) + ".o");
+    const std::string path = folder.file(std::to_string(i) + ".o");
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
     if (!error)
@@ -163,7 +154,7 @@ linkObjects(const std::vector<NamedObject> &objects,
                         "\": " + (error ? error : file.error()).message());
     arguments.push_back(path);
   }
-  const std::string output = folder->file("code.so");
+  const std::string output = folder.file("code.so");
   arguments.insert(arguments.end(), {"-o", output});
 
   std::vector<const char *> raw;

@@ -216,7 +216,7 @@ Result<KernelEntry> kernelEntry(const std::string &op,
              "ingot_rope_cache_write_" + type,
              {headDim},
              "rope_cache_write_h" + std::to_string(headDim) + "_" + type};
-  } else if (op == "attention") {
+  } else if (op == "attention" || op == "alibi_attention") {
     const std::int32_t headDim = reader.headDim();
     const std::string type = reader.text("kv", kCacheTypes);
     const auto output = reader.quantization(false);
@@ -225,9 +225,9 @@ Result<KernelEntry> kernelEntry(const std::string &op,
                   " does not divide a head of " + std::to_string(headDim) +
                   "; a quantize launch must follow");
     entry = {"Attention",
-             "ingot_attention_" + type,
+             "ingot_" + op + "_" + type,
              {headDim, output[0], output[1]},
-             "attention_h" + std::to_string(headDim) + "_" + type + "_" +
+             op + "_h" + std::to_string(headDim) + "_" + type + "_" +
                  outputName(output)};
   } else if (op == "gather_rows") {
     entry = {"Elementwise", "ingot_gather_rows", {}, "gather_rows"};

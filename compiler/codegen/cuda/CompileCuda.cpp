@@ -3,6 +3,7 @@
 //    that order.
 #include "compiler/codegen/cuda/CompileCuda.h"
 
+#include "compiler/package/OutputFile.h"
 #include "runtime/support/RunOnThreads.h"
 
 #include <atomic>
@@ -11,8 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -65,22 +64,15 @@ std::optional<NvrtcOutput> readEntry(const fs::path &path) {
 void writeEntry(const fs::path &path, const NvrtcOutput &output) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  static std::atomic<unsigned> counter{0};
-  const fs::path part = path.string() + "." + std::to_string(getpid()) + "." +
-                        std::to_string(counter++);
   EntryHeader header;
   header.resources = output.resources;
   header.bytes = output.image.size();
   header.checksum = XXH3_64bits(output.image.data(), output.image.size());
-  std::ofstream out(part, std::ios::binary);
-  out.write(reinterpret_cast<const char *>(&header), sizeof header);
-  out.write(reinterpret_cast<const char *>(output.image.data()),
-            static_cast<std::streamsize>(output.image.size()));
-  out.close();
-  if (out)
-    fs::rename(part, path, error);
-  if (!out || error)
-    fs::remove(part, error);
+  std::string bytes(reinterpret_cast<const char *>(&header), sizeof header);
+  bytes.append(reinterpret_cast<const char *>(output.image.data()),
+               output.image.size());
+  // Without an entry the next compilation is only slower.
+  (void)package::writeOutputFile(path.string(), bytes);
 }
 
 struct KernelText {

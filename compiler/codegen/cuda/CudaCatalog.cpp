@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/CudaCatalog.h"
 
 #include "compiler/codegen/cuda/KernelSources.h"
+#include "runtime/plan/CudaExpertsAbi.h"
 #include "runtime/plan/CudaLibraryAbi.h"
 
 #include <charconv>
@@ -29,11 +30,15 @@ struct RowOperation {
 constexpr RowOperation kRowOperations[] = {
     {"add", "Add.cu", "abi::AddParams"},
     {"cap", "Cap.cu", "abi::CapParams"},
+    {"combine", "Combine.cu", "abi::CombineParams"},
+    {"dispatch", "Dispatch.cu", "abi::CudaDispatchParams"},
     {"gather_rows", "GatherRows.cu", "abi::GatherRowsParams"},
     {"layer_norm", "LayerNorm.cu", "abi::LayerNormParams"},
+    {"order_slots", "OrderSlots.cu", "abi::OrderSlotsParams"},
     {"quantize", "Quantize.cu", "abi::QuantizeParams"},
     {"rms_norm", "RmsNorm.cu", "abi::RmsNormParams"},
     {"rope_table", "RopeTable.cu", "abi::RopeTableParams"},
+    {"route", "Route.cu", "abi::CudaRouteParams"},
 };
 
 std::optional<std::int32_t> number(std::string_view text) {
@@ -163,6 +168,10 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
       kernel.op = operation.op;
       kernel.file = operation.file;
       kernel.params = operation.params;
+      if (name == "route")
+        kernel.geometry = abi::routeGeometry();
+      if (name == "order_slots")
+        kernel.geometry = abi::orderGeometry();
       return kernel;
     }
   if (name == "attention_merge") {
@@ -238,16 +247,18 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
     kernel.geometry = abi::attentionGeometry(headDim, isSplit);
     return kernel;
   }
-  if (name.starts_with("linear_")) {
-    const std::string_view part = rest("linear_");
+  const bool isExpert = name.starts_with("expert_linear_");
+  if (isExpert || name.starts_with("linear_")) {
+    const std::string_view part = rest(isExpert ? "expert_linear_" : "linear_");
     const std::size_t bar = part.find('_');
     std::optional<LinearTile> tile;
     for (const auto &[spelling, value] : kTiles)
       if (bar != part.npos && part.substr(bar + 1) == spelling)
         tile = value;
     if (!tile)
-      return wrong(name, "expected linear_<encoding>_<tile>, the tile t8, t16, "
-                         "t32, t64 or p64");
+      return wrong(name, "expected " + std::string(isExpert ? "expert_" : "") +
+                             "linear_<encoding>_<tile>, the tile t8, t16, "
+                             "t32, t64 or p64");
     std::string_view spelling = part.substr(0, bar);
     const int parts = spelling.ends_with("x2") ? 2 : 1;
     if (parts == 2)
@@ -258,10 +269,11 @@ Result<CudaKernel> cudaKernel(std::string_view name) {
       return wrong(name,
                    "activations of two parts (x2) are offered with f16 and "
                    "bf16 weights");
-    kernel.op = "linear";
+    kernel.op = isExpert ? "expert_linear" : "linear";
     kernel.file =
-        abi::isSplitTile(*tile, parts) ? "LinearSplit.cu" : "LinearWide.cu";
-    kernel.params = "abi::LinearParams";
+        std::string(isExpert ? "Expert" : "") +
+        (abi::isSplitTile(*tile, parts) ? "LinearSplit.cu" : "LinearWide.cu");
+    kernel.params = isExpert ? "abi::ExpertLinearParams" : "abi::LinearParams";
     addEncoding(encoding, kernel);
     std::string spelled(spellLinearTile(*tile));
     spelled[0] = static_cast<char>(spelled[0] - 'a' + 'A');
@@ -312,6 +324,11 @@ std::vector<std::string> commonCudaKernels() {
   for (const char *encoding : {"f16x2", "bf16x2"})
     for (const auto &[tile, value] : kTiles)
       names.push_back(std::string("linear_") + encoding + "_" +
+                      std::string(tile));
+  for (const char *encoding :
+       {"f16x2", "bf16x2", "i8g32", "i8g128", "i4g32", "i4g32m", "i4g128"})
+    for (const auto &[tile, value] : kTiles)
+      names.push_back(std::string("expert_linear_") + encoding + "_" +
                       std::string(tile));
   for (const char *cache :
        {"h16_f16", "h64_f16", "h64_bf16", "h64_i8", "h80_f16", "h96_f16",

@@ -25,6 +25,7 @@
   FILE(SinCos, "compiler/kernels/SinCos.h")                                    \
   FILE(KernelAbi, "runtime/plan/KernelAbi.h")                                  \
   FILE(CudaAbi, "runtime/plan/CudaAbi.h")                                      \
+  FILE(CudaExpertsAbi, "runtime/plan/CudaExpertsAbi.h")                        \
   FILE(CudaLibraryAbi, "runtime/plan/CudaLibraryAbi.h")                        \
   FILE(Activate, "compiler/kernels/cuda/Activate.cu")                          \
   FILE(Activation, "compiler/kernels/cuda/Activation.h")                       \
@@ -33,8 +34,13 @@
   FILE(AttentionMerge, "compiler/kernels/cuda/AttentionMerge.cu")              \
   FILE(AttentionSplit, "compiler/kernels/cuda/AttentionSplit.cu")              \
   FILE(Cap, "compiler/kernels/cuda/Cap.cu")                                    \
+  FILE(Combine, "compiler/kernels/cuda/Combine.cu")                            \
   FILE(Device, "compiler/kernels/cuda/Device.h")                               \
+  FILE(Dispatch, "compiler/kernels/cuda/Dispatch.cu")                          \
   FILE(Embed, "compiler/kernels/cuda/Embed.cu")                                \
+  FILE(ExpertLinearSplit, "compiler/kernels/cuda/ExpertLinearSplit.cu")        \
+  FILE(ExpertLinearWide, "compiler/kernels/cuda/ExpertLinearWide.cu")          \
+  FILE(ExpertRows, "compiler/kernels/cuda/ExpertRows.h")                       \
   FILE(Gated, "compiler/kernels/cuda/Gated.cu")                                \
   FILE(GatherRows, "compiler/kernels/cuda/GatherRows.cu")                      \
   FILE(KvTile, "compiler/kernels/cuda/KvTile.h")                               \
@@ -45,10 +51,12 @@
   FILE(LinearSplit, "compiler/kernels/cuda/LinearSplit.cu")                    \
   FILE(LinearWide, "compiler/kernels/cuda/LinearWide.cu")                      \
   FILE(MergeSegment, "compiler/kernels/cuda/MergeSegment.h")                   \
+  FILE(OrderSlots, "compiler/kernels/cuda/OrderSlots.cu")                      \
   FILE(Quantize, "compiler/kernels/cuda/Quantize.cu")                          \
   FILE(RmsNorm, "compiler/kernels/cuda/RmsNorm.cu")                            \
   FILE(RopeCacheWrite, "compiler/kernels/cuda/RopeCacheWrite.cu")              \
   FILE(RopeTable, "compiler/kernels/cuda/RopeTable.cu")                        \
+  FILE(Route, "compiler/kernels/cuda/Route.cu")                                \
   FILE(RowBlock, "compiler/kernels/cuda/RowBlock.h")                           \
   FILE(Sample, "compiler/kernels/cuda/Sample.cu")                              \
   FILE(Weights, "compiler/kernels/cuda/Weights.h")

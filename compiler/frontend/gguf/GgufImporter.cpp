@@ -137,6 +137,34 @@ Status readChatTemplates(const GgufFile &file,
   return Status::ok();
 }
 
+// How an encoder's rows become a vector, as llama.cpp numbers it; where no key
+// says so, the mean.
+void readPooling(SpecFields &fields, ModelSpec &spec) {
+  const Json *type = fields.find("poolingType");
+  if (!type)
+    return;
+  auto number = fields.integer("poolingType", 0, 4);
+  if (!number)
+    return;
+  switch (*number) {
+  case 1:
+    spec.embedding->pooling = Pooling::Mean;
+    break;
+  case 2:
+    spec.embedding->pooling = Pooling::Cls;
+    break;
+  case 3:
+    spec.embedding->pooling = Pooling::Last;
+    break;
+  default:
+    fields.fault("poolingType", *number == 0
+                                    ? "a vector of each token is not made "
+                                      "(expected 1, 2 or 3)"
+                                    : "a model that ranks is not read "
+                                      "(expected 1, 2 or 3)");
+  }
+}
+
 std::string joinLines(SpecFields &fields,
                       const std::vector<std::string> &names) {
   std::string text;
@@ -183,6 +211,8 @@ Result<ModelSpec> importGguf(const std::string &path,
   spec.architecture = architecture;
   bool layersRead = readModelFields(fields, route.block, spec);
 
+  if (spec.embedding)
+    readPooling(fields, spec);
   readSamplingFields(fields, spec.sampling);
   INGOT_RETURN_IF_ERROR(readChatTemplates(file, spec.chatTemplates));
   if (spec.vocabSize > 0) {

@@ -3,9 +3,11 @@
 #include "compiler/frontend/ModelFields.h"
 #include "compiler/frontend/SpecBuilder.h"
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/huggingface/FolderContents.h"
 #include "compiler/frontend/huggingface/QuantizedTensors.h"
 #include "compiler/frontend/huggingface/SafetensorsFolder.h"
 #include "compiler/frontend/huggingface/SentenceTransformers.h"
+#include "compiler/frontend/huggingface/TextPart.h"
 #include "compiler/frontend/huggingface/TokenizerFiles.h"
 
 #include <algorithm>
@@ -29,21 +31,6 @@ Result<Json> readConfig(const ModelFolder &folder, const std::string &name) {
   return json;
 }
 
-// A config that nests the language model: what the inner object says stands
-// above what the outer one says.
-Status mergeTextConfig(const std::string &where, Json &config) {
-  if (!config.contains("text_config"))
-    return Status::ok();
-  Json inner = config["text_config"];
-  if (!inner.is_object())
-    return Status::invalid(where + ": text_config: expected an object");
-  config.erase("text_config");
-  // The outer type and classes may name a wrapper; the inner are the model's.
-  for (const auto &item : inner.items())
-    config[item.key()] = item.value();
-  return Status::ok();
-}
-
 std::optional<WeightDtype> weightDtype(SafetensorsDtype dtype) {
   switch (dtype) {
   case SafetensorsDtype::F32:
@@ -63,6 +50,23 @@ std::optional<WeightDtype> weightDtype(SafetensorsDtype dtype) {
   default:
     return std::nullopt;
   }
+}
+
+// Keys within an object for which the rules have some of the form "object.key".
+void flattenObjects(const KeyRules &rules, Json &config) {
+  Json flat = Json::object();
+  for (const auto &item : config.items()) {
+    const std::string prefix = item.key() + ".";
+    auto rule = rules.lower_bound(prefix);
+    if (!item.value().is_object() || rule == rules.end() ||
+        !rule->first.starts_with(prefix)) {
+      flat[item.key()] = item.value();
+      continue;
+    }
+    for (const auto &inner : item.value().items())
+      flat[prefix + inner.key()] = inner.value();
+  }
+  config = std::move(flat);
 }
 
 // How the weights were quantised, null where they were not: part of the config,
@@ -152,11 +156,22 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   INGOT_ASSIGN_OR_RETURN(auto descriptors,
                          loadDescriptors(options.descriptorPaths));
   std::string where = path + "/config.json";
+  if (!folder.has("config.json")) {
+    INGOT_ASSIGN_OR_RETURN(auto names, folder.list());
+    return Status::notFound(path +
+                            ": holds no \"config.json\", which a Hugging "
+                            "Face folder has" +
+                            insteadOfConfig(names));
+  }
   INGOT_ASSIGN_OR_RETURN(auto config, readConfig(folder, "config.json"));
-  INGOT_RETURN_IF_ERROR(mergeTextConfig(where, config));
+  INGOT_ASSIGN_OR_RETURN(auto wrappers, loadWrappers());
+  INGOT_ASSIGN_OR_RETURN(const Wrapper *wrapper,
+                         takeTextPart(wrappers, where, config));
   INGOT_ASSIGN_OR_RETURN(Json quantization, takeQuantization(folder, config));
   INGOT_ASSIGN_OR_RETURN(const Descriptor *descriptor,
                          chooseDescriptor(descriptors, config, where));
+
+  flattenObjects(descriptor->huggingFace.keys, config);
 
   ModelSpec spec;
   ImportProblems problems;
@@ -167,6 +182,8 @@ Result<ModelSpec> importHuggingFace(const std::string &path,
   INGOT_ASSIGN_OR_RETURN(auto weights, SafetensorsFolder::open(folder));
   spec.notes = weights.notes();
   std::vector<FileTensor> tensors = listTensors(weights);
+  if (wrapper)
+    INGOT_RETURN_IF_ERROR(takeTextTensors(*wrapper, path, tensors, spec.notes));
   const bool named =
       quantization.is_null() ||
       resolveQuantized(quantization, tensors, problems, spec.notes);

@@ -174,6 +174,12 @@ static Status parseTensor(const std::string &file, const std::string &name,
 // 1. the length of the header, 2. its JSON, 3. each entry, 4. the tiling of
 // the data section.
 Status SafetensorsFile::parse() {
+  constexpr std::string_view pointer = "version https://git-lfs";
+  if (bytes_.size() >= pointer.size() &&
+      std::equal(pointer.begin(), pointer.end(), bytes_.begin()))
+    return Status::invalid(name_ + ": is a pointer of Git LFS and not the file "
+                                   "that it stands for (\"git lfs pull\" "
+                                   "fetches that)");
   if (bytes_.size() < 8)
     return Status::invalid(name_ + ": header length: the file has " +
                            std::to_string(bytes_.size()) +

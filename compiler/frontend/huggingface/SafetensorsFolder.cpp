@@ -1,6 +1,7 @@
 #include "compiler/frontend/huggingface/SafetensorsFolder.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/huggingface/FolderContents.h"
 
 #include <set>
 
@@ -116,8 +117,16 @@ Status SafetensorsFolder::openIndexed(const ModelFolder &folder) {
 
 Status SafetensorsFolder::openPlain(const ModelFolder &folder) {
   INGOT_ASSIGN_OR_RETURN(auto names, folder.list());
+  if (std::string missing = missingShards(names); !missing.empty())
+    return Status::notFound(folder.path() + ": missing files: " + missing);
+  // Beside model.safetensors, what Mistral's own programs read is a copy.
+  const std::string copy = "consolidated.safetensors";
+  bool leavesCopy = folder.has("model.safetensors") && folder.has(copy);
+  if (leavesCopy)
+    notes_.push_back("file " + quoteName(copy) +
+                     " beside model.safetensors is left out");
   for (const std::string &name : names) {
-    if (!isSafetensorsName(name))
+    if (!isSafetensorsName(name) || (leavesCopy && name == copy))
       continue;
     INGOT_ASSIGN_OR_RETURN(auto path, folder.resolve(name));
     INGOT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::open(path));
@@ -128,7 +137,8 @@ Status SafetensorsFolder::openPlain(const ModelFolder &folder) {
     return Status::notFound(folder.path() +
                             ": holds no .safetensors file (expected "
                             "model.safetensors, or shards with " +
-                            std::string(indexName) + ")");
+                            std::string(indexName) + ")" +
+                            insteadOfWeights(names));
   std::string twice;
   for (std::size_t i = 0; i < files_.size(); ++i)
     for (const SafetensorsTensor &tensor : files_[i].tensors()) {

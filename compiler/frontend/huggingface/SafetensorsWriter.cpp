@@ -1,10 +1,8 @@
 #include "compiler/frontend/StrictJson.h"
 #include "compiler/frontend/huggingface/SafetensorsFile.h"
+#include "compiler/package/OutputFile.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace ingot {
 
@@ -81,19 +79,8 @@ Result<std::vector<std::uint8_t>> SafetensorsWriter::bytes() const {
 
 Status SafetensorsWriter::write(const std::string &path) const {
   INGOT_ASSIGN_OR_RETURN(auto content, bytes());
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  if (!file)
-    return Status::io(path + ": cannot create: " + std::strerror(errno));
-  bool written =
-      std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  int error = errno;
-  if (std::fclose(file) != 0 && written) {
-    written = false;
-    error = errno;
-  }
-  if (!written)
-    return Status::io(path + ": cannot write: " + std::strerror(error));
-  return Status::ok();
+  return package::writeOutputFile(
+      path, {reinterpret_cast<const char *>(content.data()), content.size()});
 }
 
 } // namespace ingot

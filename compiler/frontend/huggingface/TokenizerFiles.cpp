@@ -1,6 +1,7 @@
 #include "compiler/frontend/huggingface/TokenizerFiles.h"
 
 #include "compiler/frontend/StrictJson.h"
+#include "compiler/frontend/huggingface/FolderContents.h"
 #include "compiler/frontend/tokenizer/TokenizerBuilder.h"
 
 #include <algorithm>
@@ -198,6 +199,16 @@ Result<TokenizerFacts> readTokenizerFiles(const ModelFolder &folder) {
     facts.location.kind = TokenizerLocation::Kind::SentencePiece;
     INGOT_ASSIGN_OR_RETURN(facts.location.path,
                            folder.resolve("tokenizer.model"));
+  } else {
+    // Without this the model would be compiled as one that takes no text.
+    INGOT_ASSIGN_OR_RETURN(auto names, folder.list());
+    if (std::string other = insteadOfTokenizer(names); !other.empty())
+      return Status::unsupported(
+          folder.path() + ": the tokenizer in " + other +
+          " is not read (tokenizer.json and SentencePiece's tokenizer.model "
+          "are): tokenizer.json is written by "
+          "AutoTokenizer.from_pretrained(OLD).save_pretrained(NEW) of "
+          "transformers");
   }
   INGOT_RETURN_IF_ERROR(readTemplates(folder, config, facts.chatTemplates));
 

@@ -531,7 +531,10 @@ Value LmBuilder::attention(std::int64_t layer, Value input,
       builder_.getI64IntegerAttr(spec.kvHeads),
       builder_.getI64IntegerAttr(spec.headDim), f32(spec.softmaxScale),
       builder_.getI64IntegerAttr(spec.slidingWindow), f32(spec.softCap),
-      spec.bidirectional ? builder_.getUnitAttr() : UnitAttr());
+      spec.bidirectional ? builder_.getUnitAttr() : UnitAttr(),
+      spec.slopes.empty() ? DenseF32ArrayAttr()
+                          : builder_.getDenseF32ArrayAttr(spec.slopes),
+      spec.roundedSlopes ? builder_.getUnitAttr() : UnitAttr());
   return linear(layer, "o", attended, spec_.hiddenSize, spec.biases.o);
 }
 

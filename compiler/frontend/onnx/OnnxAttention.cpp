@@ -37,7 +37,32 @@ double exactScale(double scale, std::int64_t size, Type element) {
       if (static_cast<float>(one) == static_cast<float>(scale))
         return ideal;
   }
-  return asWritten(scale, element);
+  // A decimal of two digits, the root of another whole number, any decimal.
+  const double decimal = asWritten(scale, element);
+  const double whole = std::round(1.0 / (scale * scale));
+  if (const double hundred = decimal * 100;
+      std::abs(hundred - std::round(hundred)) > 1e-9 && whole >= 1 &&
+      whole <= 65536 && isRounded(1.0 / std::sqrt(whole), scale, element))
+    return 1.0 / std::sqrt(whole);
+  return decimal;
+}
+
+// Half a unit in the last place of numbers near 1, by the coarsest type that a table
+// had on its way.
+double roundingOf(Value table) {
+  double rounding = 0x1p-24;
+  while (true) {
+    Type element = cast<TensorType>(table.getType()).getElementType();
+    rounding = std::max(rounding, element.isF16()    ? 0x1p-11
+                                  : element.isBF16() ? 0x1p-8
+                                                     : 0.0);
+    Operation *op = table.getDefiningOp();
+    if (!op || !isa<onnx::CastOp, onnx::IdentityOp, onnx::ReshapeOp,
+                    onnx::SliceOp, onnx::SqueezeOp, onnx::UnsqueezeOp,
+                    onnx::ExpandOp, onnx::TransposeOp, onnx::GatherOp>(op))
+      return rounding;
+    table = op->getOperand(0);
+  }
 }
 
 } // namespace
@@ -70,10 +95,7 @@ Status LayerReader::rotationOfTables(Value cosines, Value sines,
   for (std::int64_t row = 0; row < rows; ++row)
     read.positions.push_back(rowsAreSteps ? sizes_.past + row % sizes_.positions
                                           : row);
-  const OnnxType type = tables[0].type;
-  read.rounding = type == OnnxType::Float16    ? 0x1p-11
-                  : type == OnnxType::Bfloat16 ? 0x1p-8
-                                               : 0x1p-24;
+  read.rounding = roundingOf(cosines);
   const RotarySpec *again = nullptr;
   for (const LayerSpec &layer :
        before_ ? before_->layers : std::vector<LayerSpec>())
@@ -272,6 +294,8 @@ Status LayerReader::readStream(const HeadsOf &from, const char *role,
       value = rotation.getX();
       continue;
     }
+    if (!stream.norm && takeOwnNorms(value, place, from.count, stream))
+      continue;
     auto found = norm(value);
     if (!found || stream.norm)
       break;
@@ -289,11 +313,39 @@ Status LayerReader::readStream(const HeadsOf &from, const char *role,
     stream.norm = found;
     value = found->input;
   }
-  auto found = linearPart(value, place, positions);
-  if (!found)
-    return stop(value, std::string("the projection of ") + role);
-  stream.linear = *found;
+  stream.place = std::move(place);
+  stream.product = value;
   return Status::ok();
+}
+
+// How many neighbouring heads of `place` are the same, in all positions.
+static std::int64_t sameHeads(ArrayRef<std::int64_t> place, std::int64_t heads,
+                              std::int64_t size) {
+  for (std::int64_t count = heads; count > 1; --count) {
+    bool same = heads % count == 0;
+    for (std::int64_t i = 0; same && i < std::int64_t(place.size()); ++i)
+      same = place[i] == place[i - i / size % heads % count * size];
+    if (same)
+      return count;
+  }
+  return 1;
+}
+
+// Heads of keys and values that were repeated before they were kept are one.
+void LayerReader::joinRepeatedHeads(Stream (&streams)[3]) {
+  const std::int64_t heads = layer_.kvHeads, size = layer_.headDim;
+  if (!streams[1].ownWeights.empty() || streams[1].normsRow)
+    return;
+  const std::int64_t count = std::gcd(sameHeads(streams[1].place, heads, size),
+                                      sameHeads(streams[2].place, heads, size));
+  for (unsigned i : {1u, 2u}) {
+    std::vector<std::int64_t> kept;
+    for (std::int64_t at = 0; at < std::int64_t(streams[i].place.size()); ++at)
+      if (at / size % heads % count == 0)
+        kept.push_back(streams[i].place[at]);
+    streams[i].place = kept;
+  }
+  layer_.kvHeads = heads / count;
 }
 
 // ONNX's own: q, k and v in four dimensions, or with their heads side by side.
@@ -328,8 +380,9 @@ Status LayerReader::readOperator(onnx::AttentionOp op, HeadsOf (&streams)[3]) {
         readMask(op.getAttnMask(), op.getIsCausal() != 0, window));
   else if (!op.getIsCausal())
     return Status::unsupported("is neither causal nor masked");
-  if (integerOf(op, "left_window_size") >= 0)
-    window = integerOf(op, "left_window_size") + 1;
+  // What a query sees is what mask and window both allow.
+  if (const std::int64_t left = integerOf(op, "left_window_size"); left >= 0)
+    window = window == 0 ? left + 1 : std::min(window, left + 1);
   layer_.slidingWindow = window;
   return checkPast(op, 4);
 }
@@ -442,6 +495,15 @@ Status LayerReader::readAttention(Value update, Value stream) {
   const char *roles[3] = {"q", "k", "v"};
   for (unsigned i = 0; i < 3; ++i)
     INGOT_RETURN_IF_ERROR(readStream(from[i], roles[i], streams[i]));
+  joinRepeatedHeads(streams);
+  for (unsigned i = 0; i < 3; ++i) {
+    auto found =
+        linearPart(streams[i].product, streams[i].place, sizes_.positions);
+    if (!found)
+      return stop(streams[i].product,
+                  std::string("the projection of ") + roles[i]);
+    streams[i].linear = *found;
+  }
   // A bias that the operator adds.
   if (auto multi = dyn_cast<onnx::MultiHeadAttentionOp>(op);
       multi && !onnx::isAbsent(multi.getBias())) {
@@ -476,15 +538,7 @@ Status LayerReader::readAttention(Value update, Value stream) {
       return Status::unsupported(where + ": q and k turn by different angles");
   }
   if (streams[0].norm) {
-    if (spec_.norm != NormKind::Rms)
-      return Status::unsupported(where + ": norms of heads with a mean");
-    for (unsigned i : {0u, 1u})
-      INGOT_RETURN_IF_ERROR(sameAsLast(*streams[i].norm).withContext(where));
-    if (streams[0].normsRow != streams[1].normsRow)
-      return Status::unsupported(where + ": q and k are not prepared alike");
-    layer_.qkNorm = streams[0].normsRow ? QkNorm::Row : QkNorm::Head;
-    put("q_norm", streams[0].norm->weight);
-    put("k_norm", streams[1].norm->weight);
+    INGOT_RETURN_IF_ERROR(readHeadNorms(streams).withContext(where));
   }
   Value input = streams[0].linear.input;
   if (streams[1].linear.input != input || streams[2].linear.input != input)

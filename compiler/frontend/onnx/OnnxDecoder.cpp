@@ -13,6 +13,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace ingot {
@@ -35,9 +36,15 @@ bool isSameModel(ModelSpec &known, std::int64_t knownTotal, ModelSpec found,
   for (std::size_t i = 0; i < known.layers.size(); ++i) {
     std::int64_t &window = known.layers[i].slidingWindow,
                  &other = found.layers[i].slidingWindow;
-    if (window == 0 && other >= knownTotal)
+    auto isHidden = [](std::int64_t size, std::int64_t total) {
+      return size == 0 || size >= total;
+    };
+    // The wider probe knows windows that the other one cannot tell from none.
+    if (foundTotal > knownTotal && isHidden(window, knownTotal) &&
+        other >= knownTotal)
       window = other;
-    else if (other == 0 && window >= foundTotal)
+    else if (foundTotal < knownTotal && isHidden(other, foundTotal) &&
+             window >= foundTotal)
       other = window;
   }
   return found.layers == known.layers && found.parameters == known.parameters &&
@@ -163,6 +170,10 @@ Result<ModelSpec> importOnnx(const std::string &path,
   auto roles = inputRoles(*module);
   if (!roles)
     return fail(roles.status());
+  if (std::none_of(roles->begin(), roles->end(),
+                   [](const ProbeInput &input) { return isPast(input.role); }))
+    return fail(Status::unsupported(
+        "it has no inputs of a past (past_key_values.N.key and .value)"));
   std::optional<ModelSpec> result;
   std::int64_t widest = 0;
   bool usesPositions = false;

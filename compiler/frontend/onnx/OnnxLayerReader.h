@@ -20,6 +20,11 @@ struct Stream {
   Linear linear;
   std::optional<Norm> norm; // of each head, or of all
   bool normsRow = false;    // of all
+  // Weights of norms of each head's own: a tensor each, or one of all.
+  std::vector<TensorSource> ownWeights;
+  // For each position, head and element of a head: its element of `product`.
+  std::vector<std::int64_t> place;
+  mlir::Value product;
   mlir::Operation *rotation = nullptr;
 };
 
@@ -55,9 +60,11 @@ private:
   // All norms of a model are alike.
   Status sameAsLast(const Norm &norm) const {
     if (norm.kind == spec_.norm && norm.eps == spec_.normEps &&
+        norm.offset == spec_.normOffset &&
         norm.bias.has_value() == spec_.normBias)
       return Status::ok();
-    return Status::unsupported("norms of different kinds or epsilons");
+    return Status::unsupported(
+        "norms of different kinds, epsilons or numbers added to their weights");
   }
   // A factor by which a value is multiplied, of which only the other side is left.
   double takeFactor(mlir::Value &value);
@@ -65,10 +72,12 @@ private:
   std::optional<Norm> takePostNorm(mlir::Value &update);
   Status readNormBefore(mlir::Value input, mlir::Value stream,
                         const std::string &role, bool &has);
+  Status takeSoftCap(mlir::Value &logits);
   Status readHead(mlir::Value logits, mlir::Value &stream);
   Status readBlock(mlir::Value &stream);
   Status readFeedForward(mlir::Value update, mlir::Value stream, bool &is);
   Status readAttention(mlir::Value update, mlir::Value stream);
+  Status noFeedForward(mlir::Value update);
   Status readSequential(mlir::Value &stream);
   Status readParallel(mlir::Value &stream, bool &is);
   Status readOperator(onnx::AttentionOp op, HeadsOf (&streams)[3]);
@@ -76,6 +85,12 @@ private:
   Status readOperator(onnx::GroupQueryAttentionOp op, HeadsOf (&streams)[3]);
   bool meetsWholeHeads(mlir::Value value, llvm::ArrayRef<std::int64_t> place,
                        bool ofPositions) const;
+  // Norms with weights of each head's own at `value`, of which what is normed is
+  // left; whether there were any.
+  bool takeOwnNorms(mlir::Value &value, std::vector<std::int64_t> &place,
+                    std::int64_t heads, Stream &stream);
+  void joinRepeatedHeads(Stream (&streams)[3]);
+  Status readHeadNorms(Stream (&streams)[3]);
   Status readStream(const HeadsOf &from, const char *role, Stream &stream);
   bool isEmbedding(mlir::Value stream);
   Status readEmbedding(mlir::Value stream);

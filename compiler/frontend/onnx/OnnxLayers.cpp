@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -125,6 +126,23 @@ Status LayerReader::readFeedForward(Value update, Value stream, bool &is) {
   return sameAsLast(*post);
 }
 
+// Why `update` is no feed-forward; the choice of experts is named.
+Status LayerReader::noFeedForward(Value update) {
+  constexpr std::size_t reach = 48; // operators of a feed-forward of experts
+  SmallVector<Value> next{update};
+  for (std::size_t i = 0; i < next.size() && i < reach; ++i)
+    if (Operation *op = next[i].getDefiningOp()) {
+      if (isa<onnx::TopKOp>(op))
+        return Status::unsupported("expected one feed-forward for all tokens, "
+                                   "found experts that are chosen by " +
+                                   onnx::describe(op));
+      for (Value operand : op->getOperands())
+        if (!llvm::is_contained(next, operand))
+          next.push_back(operand);
+    }
+  return stop(update, "a feed-forward");
+}
+
 // stream = (s + attention(norm(s))) + feedForward(norm(that)).
 Status LayerReader::readSequential(Value &stream) {
   for (bool feedForward : {true, false}) {
@@ -146,7 +164,7 @@ Status LayerReader::readSequential(Value &stream) {
       }
       // The side that is no block at all says less than the other.
       if (why.isOk() || linear(update))
-        why = is ? status : stop(update, "a feed-forward");
+        why = is ? status : noFeedForward(update);
     }
     if (!found)
       return why;
@@ -228,7 +246,25 @@ Status LayerReader::readBlock(Value &stream) {
   return Status::ok();
 }
 
+// cap * tanh(logits / cap), of which the logits are left.
+Status LayerReader::takeSoftCap(Value &logits) {
+  auto outer = raise::scaled(through(logits));
+  auto tanh = outer ? through(outer->other).getDefiningOp<onnx::TanhOp>()
+                    : onnx::TanhOp();
+  if (!tanh)
+    return Status::ok();
+  auto inner = raise::scaled(through(tanh.getInput()));
+  if (!inner || std::abs(inner->number * outer->number - 1) > 1e-6)
+    return Status::unsupported(
+        onnx::describe(tanh) +
+        ": logits are capped by one number and scaled by another");
+  spec_.logitSoftcap = takeFactor(logits);
+  logits = through(inner->other);
+  return Status::ok();
+}
+
 Status LayerReader::readHead(Value logits, Value &stream) {
+  INGOT_RETURN_IF_ERROR(takeSoftCap(logits));
   spec_.logitScale = takeFactor(logits);
   auto head = linear(logits);
   if (!head)
@@ -247,6 +283,7 @@ Status LayerReader::readHead(Value logits, Value &stream) {
   spec_.norm = last->kind;
   spec_.normBias = last->bias.has_value();
   spec_.normEps = last->eps;
+  spec_.normOffset = last->offset;
   stream = last->input;
   return Status::ok();
 }
@@ -288,7 +325,14 @@ Status LayerReader::readPositions(onnx::GatherOp gather) {
 }
 
 Status LayerReader::readEmbedding(Value stream) {
+  auto scale = raise::scaled(through(stream));
   spec_.embeddingScale = takeFactor(stream);
+  // The root of the width, as far as the type of the elements tells.
+  const double root = std::sqrt(double(spec_.hiddenSize));
+  if (scale &&
+      isRounded(root, scale->number,
+                cast<TensorType>(scale->other.getType()).getElementType()))
+    spec_.embeddingScale = root;
   if (auto add = stream.getDefiningOp<onnx::AddOp>()) {
     // The rows of tokens are those that an input chooses.
     auto first = through(add.getA()).getDefiningOp<onnx::GatherOp>(),

@@ -95,9 +95,17 @@ std::optional<std::vector<std::int64_t>> moved(Value value) {
     return std::vector<std::int64_t>();
   if (auto slice = dyn_cast<onnx::SliceOp>(op))
     return sliced(slice);
-  if (!isa<onnx::TransposeOp, onnx::SplitOp, onnx::GatherOp>(op))
+  if (!isa<onnx::TransposeOp, onnx::SplitOp, onnx::GatherOp, onnx::ExpandOp>(
+          op))
     return std::nullopt;
   const Dims dims = dimsOf(value), source = dimsOf(op->getOperand(0));
+  if (isa<onnx::ExpandOp>(op))
+    return elementsBy(dims, source, [&](const Dims &at) {
+      Dims place(at.end() - source.size(), at.end());
+      for (std::size_t i = 0; i < place.size(); ++i)
+        place[i] = source[i] == 1 ? 0 : place[i];
+      return place;
+    });
   if (auto transpose = dyn_cast<onnx::TransposeOp>(op)) {
     Dims perm(dims.size());
     std::iota(perm.rbegin(), perm.rend(), 0);

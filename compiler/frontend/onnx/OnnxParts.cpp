@@ -1,6 +1,7 @@
 #include "compiler/frontend/onnx/OnnxParts.h"
 
 #include "compiler/frontend/onnx/OnnxMovement.h"
+#include "passes/raise/Match.h"
 
 #include <charconv>
 #include <cmath>
@@ -9,18 +10,32 @@ using namespace mlir;
 
 namespace ingot {
 
+namespace {
+
+double roundedTo(FloatType type, double value) {
+  APFloat result(value);
+  bool lossy = false;
+  result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                 &lossy);
+  result.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+  return result.convertToDouble();
+}
+
+} // namespace
+
+bool isRounded(double number, double stored, Type element) {
+  auto type = dyn_cast<FloatType>(element);
+  return static_cast<float>(number) == static_cast<float>(stored) ||
+         (type && roundedTo(type, number) == roundedTo(type, stored) &&
+          static_cast<float>(roundedTo(type, stored)) ==
+              static_cast<float>(stored));
+}
+
 double asWritten(double number, Type element) {
   auto type = dyn_cast<FloatType>(element);
   if (!type || !std::isfinite(number))
     return number;
-  auto rounded = [&](double value) {
-    APFloat result(value);
-    bool lossy = false;
-    result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                   &lossy);
-    result.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
-    return result.convertToDouble();
-  };
+  auto rounded = [&](double value) { return roundedTo(type, value); };
   const double stored = rounded(number);
   if (static_cast<float>(stored) != static_cast<float>(number))
     return number; // it was never rounded to this type
@@ -259,6 +274,8 @@ std::optional<TensorSource> rowsOf(const TensorSource &source,
   part.first = rows[0];
   part.run = run;
   part.stride = run == count ? run : rows[run] - rows[0];
+  if (part.stride < run)
+    return std::nullopt; // rows that are there more than once
   for (std::int64_t row = 0; row < count; ++row)
     if (rows[row] != storedRow(part, row) || rows[row] < 0 || rows[row] >= all)
       return std::nullopt;
@@ -298,26 +315,45 @@ std::optional<Linear> PartReader::movedLinear(Value value,
   return linearPart(movement.source, movement.from, positions);
 }
 
-std::optional<Norm> PartReader::norm(Value value) {
+// Whether a constant of the graph is one number, and that is `number`.
+static bool isAll(Value value, double number) {
+  auto constant = raise::throughCasts(value).getDefiningOp<onnx::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue())
+                           : DenseFPElementsAttr();
+  return elements && elements.isSplat() &&
+         elements.getSplatValue<APFloat>().convertToDouble() == number;
+}
+
+std::optional<Norm> PartReader::norm(Value value, bool isUnit) {
   value = through(value);
   Operation *op = value.getDefiningOp();
   if (!op || !isa<onnx::RMSNormalizationOp, onnx::LayerNormalizationOp>(op))
     return std::nullopt;
   auto rank = cast<RankedTensorType>(value.getType()).getRank();
   std::int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
-  auto weight = constant(op->getOperand(1));
-  if ((axis != -1 && axis != rank - 1) || !weight || weight->shape.size() != 1)
-    return std::nullopt;
   Norm result;
+  Value weights = op->getOperand(1);
+  if (auto by = raise::shifted(weights); by && !constant(weights)) {
+    result.offset = by->number;
+    weights = by->other;
+  }
+  auto weight = constant(weights);
+  if ((axis != -1 && axis != rank - 1) ||
+      (isUnit ? !isAll(weights, 1) : !weight || weight->shape.size() != 1))
+    return std::nullopt;
   result.kind =
       isa<onnx::RMSNormalizationOp>(op) ? NormKind::Rms : NormKind::Layer;
-  if (result.kind == NormKind::Layer && !onnx::isAbsent(op->getOperand(2))) {
+  if (result.kind == NormKind::Layer && result.offset != 0)
+    return std::nullopt;
+  if (result.kind == NormKind::Layer && !onnx::isAbsent(op->getOperand(2)) &&
+      !isAll(op->getOperand(2), 0)) {
     result.bias = constant(op->getOperand(2));
     if (!result.bias)
       return std::nullopt;
   }
   result.input = through(op->getOperand(0));
-  result.weight = *weight;
+  if (!isUnit)
+    result.weight = *weight;
   result.eps = op->getAttrOfType<FloatAttr>("epsilon").getValueAsDouble();
   return result;
 }

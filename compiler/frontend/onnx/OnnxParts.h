@@ -24,6 +24,7 @@ struct Norm {
   TensorSource weight;
   std::optional<TensorSource> bias;
   double eps = 0;
+  double offset = 0; // added to the weights
 };
 
 // Accessors of ODS have no sign.
@@ -38,6 +39,8 @@ std::optional<TensorSource> rowsOf(const TensorSource &source,
 // A number of a type's own as its author wrote it: the shortest decimal that is
 // `number` once it is rounded to `element`. Any other number is itself.
 double asWritten(double number, mlir::Type element);
+// Whether `stored` is `number` once that is rounded to `element`, or to float32.
+bool isRounded(double number, double stored, mlir::Type element);
 
 class PartReader {
 public:
@@ -61,8 +64,9 @@ public:
                                    std::int64_t positions);
   // The same of a value whose elements were moved since they were computed.
   std::optional<Linear> movedLinear(mlir::Value value, std::int64_t positions);
-  // A norm over the last dimension, of constant weights.
-  std::optional<Norm> norm(mlir::Value value);
+  // A norm over the last dimension, of constant weights, or of those plus a number.
+  // `isUnit`: whose weights are ones and not of the model.
+  std::optional<Norm> norm(mlir::Value value, bool isUnit = false);
 
 protected:
   OnnxFile &file_;

@@ -1,6 +1,7 @@
 // 1. The attention factor: the length of (cosine, sine). 2. Each frequency from
 // two neighbouring rows, refined by rows whose angle is known to less than a
-// turn. 3. A base with few digits whose own frequencies give the tables.
+// turn. 3. A base with few digits whose own frequencies, all divided by a number of
+// few digits where the first is not 1, give the tables.
 #include "compiler/frontend/onnx/RotaryTables.h"
 
 #include "compiler/frontend/RotaryFrequencies.h"
@@ -98,20 +99,35 @@ Status recoverRotary(const RotaryTables &tables, RotarySpec &rotary) {
   rotary.attentionFactor = factor;
   // theta ^ (-2i / dim) at an i in the middle, where its digits show best.
   const std::int64_t middle = std::max<std::int64_t>(half / 2, 1);
-  const double theta = std::pow(exact[middle], -double(half) / double(middle));
-  if (std::isfinite(theta) && theta > 1 && factor == 1)
+  auto baseFor = [&](double divisor) {
+    return std::pow(exact[middle] * divisor, -double(half) / double(middle));
+  };
+  // The first frequency is 1; linear scaling divides it like the others.
+  std::vector<double> divisors{1};
+  for (int digits = 1; digits <= 4; ++digits)
+    if (double one = rounded(1 / exact[0], digits);
+        std::abs(one * exact[0] - 1) < 0.01 && one != divisors.back())
+      divisors.push_back(one);
+  for (double divisor : divisors)
     for (int digits = 1; digits <= 7; ++digits) {
+      const double theta = rounded(baseFor(divisor), digits);
       RotarySpec plain;
       plain.dim = rotary.dim;
-      plain.theta = rounded(theta, digits);
-      if (!computeInverseFrequencies(plain))
+      plain.kind = divisor == 1 ? RotaryKind::Default : RotaryKind::Linear;
+      plain.factor = divisor;
+      plain.theta = theta;
+      if (factor != 1 || !std::isfinite(theta) || theta <= 1 ||
+          !computeInverseFrequencies(plain))
         break;
       if (!fits(tables, plain.invFreq, 1.0))
         continue;
+      rotary.kind = plain.kind;
+      rotary.factor = plain.factor;
       rotary.theta = plain.theta;
       rotary.invFreq = plain.invFreq;
       return Status::ok();
     }
+  const double theta = baseFor(1);
   rotary.theta = std::isfinite(theta) && theta > 1 ? theta : 10000.0;
   rotary.invFreq = frequencies;
   if (!fits(tables, frequencies, factor))

@@ -75,10 +75,12 @@ public:
         (root.has("added_tokens") ? root.at("added_tokens").size() : 0));
     INGOT_RETURN_IF_ERROR(readModel(model));
     INGOT_RETURN_IF_ERROR(readAddedTokens(root));
+    SpecialTokenReader special(spec_, idOf_);
+    INGOT_RETURN_IF_ERROR(special.addConfiguredTokens(
+        description.specialTokensMapJson, description.tokenizerConfigJson));
     INGOT_RETURN_IF_ERROR(readComponents(root));
-    INGOT_RETURN_IF_ERROR(SpecialTokenReader(spec_, idOf_)
-                              .read(description.specialTokensMapJson,
-                                    description.tokenizerConfigJson));
+    INGOT_RETURN_IF_ERROR(special.read(description.specialTokensMapJson,
+                                       description.tokenizerConfigJson));
     return std::move(spec_);
   }
 
@@ -399,6 +401,10 @@ Result<std::vector<uint8_t>>
 buildTokenizer(const HuggingFaceTokenizer &description) {
   INGOT_ASSIGN_OR_RETURN(TokenizerSpec spec,
                          HuggingFaceReader().read(description));
+  std::vector<std::string> leftOut;
+  if (description.rows)
+    dropTokensBeyond(spec, *description.rows,
+                     description.leftOut ? *description.leftOut : leftOut);
   auto tables = compileTokenizer(std::move(spec));
   if (!tables)
     return tables.status().withContext("tokenizer.json");
@@ -423,11 +429,14 @@ buildTokenizerFromFolder(const std::string &folder) {
   if (hasJson) {
     INGOT_ASSIGN_OR_RETURN(MappedFile tokenizer,
                            MappedFile::open(folder + "/tokenizer.json"));
-    tables = buildTokenizer(HuggingFaceTokenizer{
-        textOf(tokenizer), optionalText(config), optionalText(map)});
+    tables = buildTokenizer(HuggingFaceTokenizer{textOf(tokenizer),
+                                                 optionalText(config),
+                                                 optionalText(map),
+                                                 {},
+                                                 nullptr});
   } else {
     tables = buildTokenizer(SentencePieceTokenizer{
-        textOf(*model), optionalText(config), optionalText(map)});
+        textOf(*model), optionalText(config), optionalText(map), {}, nullptr});
   }
   if (!tables)
     return tables.status().withContext(folder);

@@ -299,6 +299,10 @@ Result<std::vector<uint8_t>>
 buildTokenizer(const SentencePieceTokenizer &description) {
   INGOT_ASSIGN_OR_RETURN(TokenizerSpec spec,
                          SentencePieceReader().read(description));
+  std::vector<std::string> leftOut;
+  if (description.rows)
+    dropTokensBeyond(spec, *description.rows,
+                     description.leftOut ? *description.leftOut : leftOut);
   auto tables = compileTokenizer(std::move(spec));
   if (!tables)
     return tables.status().withContext("SentencePiece model");

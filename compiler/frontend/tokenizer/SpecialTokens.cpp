@@ -2,7 +2,9 @@
 
 #include "runtime/text/TokenHash.h"
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 
 namespace ingot {
 
@@ -110,6 +112,125 @@ Status SpecialTokenReader::readAddedTokens(const Text &tokenizerConfig) {
     spec_.added.push_back(std::move(added));
   }
   return Status::ok();
+}
+
+// "added_tokens_decoder", by ascending number. The number itself says nothing:
+// a token that the vocabulary has keeps its id, another gets the next.
+Status SpecialTokenReader::addListedTokens(const ComponentReader &root) {
+  if (!root.has("added_tokens_decoder"))
+    return Status::ok();
+  INGOT_ASSIGN_OR_RETURN(ComponentReader all,
+                         root.object("added_tokens_decoder"));
+  std::map<uint64_t, AddedTokenSpec> listed;
+  for (const auto &[key, value] : root.at("added_tokens_decoder").items()) {
+    uint64_t number = 0;
+    auto parsed = std::from_chars(key.data(), key.data() + key.size(), number);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size())
+      return all.invalid(quoteName(key) + ": expected an id");
+    INGOT_ASSIGN_OR_RETURN(
+        ComponentReader token,
+        ComponentReader::create(value, all.path() + "." + key));
+    INGOT_ASSIGN_OR_RETURN(listed[number], readAddedToken(token));
+  }
+  for (auto &[number, added] : listed) {
+    if (auto it = idOf_.find(added.content); it != idOf_.end()) {
+      added.id = it->second;
+      auto same = std::find_if(
+          spec_.added.begin(), spec_.added.end(),
+          [id = added.id](const auto &other) { return other.id == id; });
+      if (same != spec_.added.end()) {
+        added.special |= same->special; // once special, always
+        *same = added;
+        continue;
+      }
+    } else {
+      if (spec_.tokens.size() >= MaxVocabSize)
+        return all.unsupported("more than " + std::to_string(MaxVocabSize) +
+                               " tokens");
+      added.id = static_cast<int32_t>(spec_.tokens.size());
+      spec_.tokens.push_back({.spelling = added.content, .present = true});
+      idOf_[added.content] = added.id;
+    }
+    spec_.added.push_back(added);
+  }
+  return Status::ok();
+}
+
+// A special token by its text, or as an object with flags.
+void SpecialTokenReader::addNamedToken(const Json &value) {
+  AddedTokenSpec added;
+  added.special = true;
+  auto flag = [&](const char *key) {
+    return value.is_object() && value.contains(key) && value[key] == true;
+  };
+  if (value.is_string())
+    added.content = value.get<std::string>();
+  else if (value.is_object() && value.contains("content") &&
+           value["content"].is_string())
+    added.content = value["content"].get<std::string>();
+  auto it = idOf_.find(added.content);
+  if (added.content.empty() || it == idOf_.end())
+    return;
+  added.id = it->second;
+  for (AddedTokenSpec &other : spec_.added)
+    if (other.id == added.id) {
+      other.special = true;
+      return;
+    }
+  added.lstrip = flag("lstrip");
+  added.rstrip = flag("rstrip");
+  added.singleWord = flag("single_word");
+  added.normalized = flag("normalized");
+  spec_.added.push_back(std::move(added));
+}
+
+Status SpecialTokenReader::addConfiguredTokens(const Text &specialTokensMap,
+                                               const Text &tokenizerConfig) {
+  const std::pair<const char *, Text> files[] = {
+      {"tokenizer_config.json", tokenizerConfig},
+      {"special_tokens_map.json", specialTokensMap}};
+  for (const auto &[name, text] : files) {
+    if (!text)
+      continue;
+    INGOT_ASSIGN_OR_RETURN(Json document, parseStrictJson(*text, name));
+    INGOT_ASSIGN_OR_RETURN(ComponentReader root,
+                           ComponentReader::create(document, name));
+    if (text == tokenizerConfig)
+      INGOT_RETURN_IF_ERROR(addListedTokens(root));
+    for (const char *key : {"bos_token", "eos_token", "unk_token", "sep_token",
+                            "pad_token", "cls_token", "mask_token"})
+      if (root.has(key))
+        addNamedToken(root.at(key));
+    for (const char *key :
+         {"extra_special_tokens", "additional_special_tokens"})
+      if (root.has(key) && root.at(key).is_structured())
+        for (const Json &value : root.at(key))
+          addNamedToken(value);
+  }
+  return Status::ok();
+}
+
+void dropTokensBeyond(TokenizerSpec &spec, int32_t rows,
+                      std::vector<std::string> &leftOut) {
+  auto isBeyond = [&](int32_t id) {
+    return id >= rows && !spec.tokens[static_cast<size_t>(id)].isModelToken;
+  };
+  for (const AddedTokenSpec &added : spec.added)
+    if (isBeyond(added.id)) {
+      leftOut.push_back("token " + quoteName(added.content) + " of id " +
+                        std::to_string(added.id) +
+                        " is left out: the model has rows for ids below " +
+                        std::to_string(rows));
+      spec.tokens[static_cast<size_t>(added.id)] = {};
+    }
+  std::erase_if(spec.added, [&](const AddedTokenSpec &added) {
+    return isBeyond(added.id);
+  });
+  while (spec.tokens.size() > static_cast<size_t>(rows) &&
+         !spec.tokens.back().present)
+    spec.tokens.pop_back();
+  if (spec.padId && static_cast<size_t>(*spec.padId) >= spec.tokens.size())
+    spec.padId.reset();
 }
 
 Result<SpecialTokenReader::Around>

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace ingot {
 
@@ -28,6 +29,14 @@ public:
   // "added_tokens_decoder": {"32000": {"content": "<x>", ...}, ...}
   Status readAddedTokens(const Text &tokenizerConfig);
 
+  // Behind a tokenizer.json, as transformers does: what its configuration calls an
+  // added or special token and the file does not becomes one, by its id in the
+  // vocabulary or, for a token of "added_tokens_decoder", by the next free one.
+  // Other flags of an added token replace those of the file. Special tokens
+  // that no file gives an id stay none.
+  Status addConfiguredTokens(const Text &specialTokensMap,
+                             const Text &tokenizerConfig);
+
   // Sets prefixIds and suffixIds from add_bos_token and add_eos_token. Whether
   // the dummy prefix is for the start of the input only ("legacy" is false).
   struct Around {
@@ -36,12 +45,19 @@ public:
   Result<Around> readAround(const Text &tokenizerConfig);
 
 private:
+  Status addListedTokens(const ComponentReader &root);
+  void addNamedToken(const nlohmann::json &value);
   Status readOne(const ComponentReader &root, const char *key, bool required,
                  std::optional<int32_t> &out) const;
 
   TokenizerSpec &spec_;
   std::unordered_map<std::string, int32_t> &idOf_;
 };
+
+// Leaves out the added tokens of id `rows` and above, for which a model of that
+// many rows has no vector; a line for each goes to `leftOut`.
+void dropTokensBeyond(TokenizerSpec &spec, int32_t rows,
+                      std::vector<std::string> &leftOut);
 
 // The flags of one added token, as both files write them.
 Result<AddedTokenSpec> readAddedToken(const ComponentReader &token);

@@ -14,11 +14,16 @@
 namespace ingot {
 
 // The texts of a Hugging Face tokenizer. tokenizer.json decides how text is
-// encoded; the other two only say which tokens are BOS, EOS and padding.
+// encoded; the other two say which tokens are BOS, EOS and padding, and name
+// added tokens that it lacks.
 struct HuggingFaceTokenizer {
   std::string_view tokenizerJson;
   std::optional<std::string_view> tokenizerConfigJson;
   std::optional<std::string_view> specialTokensMapJson;
+  // Of the model's embedding: added tokens beyond are left out, and a line for
+  // each goes to `leftOut` if it is not null.
+  std::optional<int32_t> rows = {};
+  std::vector<std::string> *leftOut = nullptr;
 };
 
 Result<std::vector<uint8_t>>
@@ -31,6 +36,10 @@ struct SentencePieceTokenizer {
   std::string_view model;
   std::optional<std::string_view> tokenizerConfigJson;
   std::optional<std::string_view> specialTokensMapJson;
+  // Of the model's embedding: added tokens beyond are left out, and a line for
+  // each goes to `leftOut` if it is not null.
+  std::optional<int32_t> rows = {};
+  std::vector<std::string> *leftOut = nullptr;
 };
 
 Result<std::vector<uint8_t>>

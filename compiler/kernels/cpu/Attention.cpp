@@ -6,7 +6,8 @@
 // for a query only where that query sees it, so that no later token can touch its
 // bits.
 #include "compiler/kernels/cpu/Simd.h"
-// Simd.h comes first: the templates of Exp.h use its operations.
+// Simd.h comes first: the templates of Alibi.h and Exp.h use its operations.
+#include "compiler/kernels/Alibi.h"
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/cpu/KvCache.h"
 #include "compiler/kernels/cpu/QuantizeRow.h"
@@ -28,6 +29,14 @@ struct Item {
   int32_t position;
   int32_t first; // sees [first, last]
   int32_t last;
+};
+
+// What ALiBi adds to the scores; of plain attention, nothing.
+struct NoBias {};
+struct Alibi {
+  const float *slopes; // [heads]
+  float scale;
+  bool rounded;
 };
 
 struct alignas(64) Tile {
@@ -94,6 +103,22 @@ INGOT_INLINE void scoreHalf(Tile &tile, const Element *keys, int32_t headDim,
   }
 }
 
+// The bias of the 16 positions from `from` of a block.
+template <int Queries>
+INGOT_INLINE void addBias(Tile &, int32_t, int, NoBias) {}
+template <int Queries>
+INGOT_INLINE void addBias(Tile &tile, int32_t block, int from, Alibi alibi) {
+  const VecF at = toFloat(laneNumbers() + splat(block * kBlock + from));
+  INGOT_UNROLL for (int q = 0; q < Queries; ++q) {
+    const Item &item = tile.items[q];
+    const VecF bias =
+        alibiLaw(at, static_cast<float>(item.position), alibi.slopes[item.head],
+                 alibi.scale, alibi.rounded);
+    float *scores = tile.scores[q] + from;
+    store(scores, load(scores) + bias);
+  }
+}
+
 // Scores to weights: mask, maximum, exponential, sum. Returns the block's (m, s).
 struct BlockSums {
   float maximum;
@@ -147,11 +172,11 @@ INGOT_INLINE void beginTile(Tile &tile, const abi::AttentionParams &params,
 }
 
 // Merges a block of keys and values [headDim, kBlock] and [kBlock, headDim].
-template <typename Element, int Queries>
-INGOT_INLINE void attendBlock(Tile &state, const abi::AttentionParams &params,
-                              int32_t block, const Element *keys,
-                              const Element *values, const Element *nextKeys,
-                              const Element *nextValues, int32_t headDim) {
+template <typename Element, int Queries, typename Bias>
+INGOT_INLINE void
+attendBlock(Tile &state, const abi::AttentionParams &params, int32_t block,
+            const Element *keys, const Element *values, const Element *nextKeys,
+            const Element *nextValues, int32_t headDim, Bias bias) {
   const Item *const items = state.items;
   // What each query sees of the block: [low, high); empty where low >= high.
   // All see [commonLow, commonHigh); some see [anyLow, anyHigh).
@@ -169,12 +194,16 @@ INGOT_INLINE void attendBlock(Tile &state, const abi::AttentionParams &params,
     commonLow = maxOf(commonLow, low[q]);
     commonHigh = minOf(commonHigh, high[q]);
   }
-  if (anyLow < kLanes)
+  if (anyLow < kLanes) {
     scoreHalf<Element, Queries>(state, keys, headDim, 0, params.scale,
                                 params.softCap, nextKeys);
-  if (anyHigh > kLanes)
+    addBias<Queries>(state, block, 0, bias);
+  }
+  if (anyHigh > kLanes) {
     scoreHalf<Element, Queries>(state, keys, headDim, kLanes, params.scale,
                                 params.softCap, nextValues);
+    addBias<Queries>(state, block, kLanes, bias);
+  }
 
   // Factors that merge the block into the state: old * oldScale + new * newScale.
   // Their exponentials are taken at once, two lanes a query.
@@ -270,10 +299,10 @@ INGOT_INLINE void finishTile(const Tile &tile,
 }
 
 // Items are taken in runs that share kv head and sequence.
-template <typename Element>
+template <typename Element, typename Bias = NoBias>
 INGOT_INLINE void attention(const abi::AttentionParams *given,
                             const abi::Slice *slice, int32_t headDim,
-                            Quantization quantization) {
+                            Quantization quantization, Bias bias = {}) {
   const abi::AttentionParams params = *given;
   Tile tiles[kTiles];
   int32_t index = slice->begin;
@@ -318,13 +347,13 @@ INGOT_INLINE void attention(const abi::AttentionParams *given,
           continue;
         if (tile.queries == 4)
           attendBlock<Element, 4>(tile, params, block, keys, values, nextKeys,
-                                  nextValues, headDim);
+                                  nextValues, headDim, bias);
         else if (tile.queries == 3)
           attendBlock<Element, 3>(tile, params, block, keys, values, nextKeys,
-                                  nextValues, headDim);
+                                  nextValues, headDim, bias);
         else
           attendBlock<Element, 1>(tile, params, block, keys, values, nextKeys,
-                                  nextValues, headDim);
+                                  nextValues, headDim, bias);
       }
     }
     INGOT_NO_UNROLL for (int t = 0; t < count; ++t)
@@ -346,4 +375,31 @@ extern "C" void ingot_attention_i8(const abi::AttentionParams *params,
                                    const abi::Slice *slice, int32_t headDim,
                                    int32_t group, int32_t bits) {
   attention<int8_t>(params, slice, headDim, {group, bits});
+}
+
+template <typename Element>
+INGOT_INLINE void alibiAttention(const abi::AlibiAttentionParams *params,
+                                 const abi::Slice *slice, int32_t headDim,
+                                 Quantization quantization) {
+  attention<Element>(
+      &params->attention, slice, headDim, quantization,
+      Alibi{params->slopes, params->attention.scale, params->rounded != 0});
+}
+extern "C" void
+ingot_alibi_attention_f32(const abi::AlibiAttentionParams *params,
+                          const abi::Slice *slice, int32_t headDim,
+                          int32_t group, int32_t bits) {
+  alibiAttention<float>(params, slice, headDim, {group, bits});
+}
+extern "C" void
+ingot_alibi_attention_f16(const abi::AlibiAttentionParams *params,
+                          const abi::Slice *slice, int32_t headDim,
+                          int32_t group, int32_t bits) {
+  alibiAttention<_Float16>(params, slice, headDim, {group, bits});
+}
+extern "C" void
+ingot_alibi_attention_i8(const abi::AlibiAttentionParams *params,
+                         const abi::Slice *slice, int32_t headDim,
+                         int32_t group, int32_t bits) {
+  alibiAttention<int8_t>(params, slice, headDim, {group, bits});
 }

@@ -85,6 +85,13 @@ INGOT_INLINE VecF widenBrain(VecU16 bits) {
 }
 INGOT_INLINE VecF toFloat(VecI x) { return __builtin_convertvector(x, VecF); }
 
+// As the scalar form in compiler/kernels/Alibi.h.
+INGOT_INLINE VecF roundToBrain(VecF x) {
+  const VecU bits = (VecU)x;
+  return (VecF)((bits + (VecU)(0x7fffu) + ((bits >> 16) & (VecU)(1u))) &
+                (VecU)(0xffff0000u));
+}
+
 INGOT_INLINE VecF absOf(VecF x) { return __builtin_elementwise_abs(x); }
 INGOT_INLINE VecF fmaOf(VecF a, VecF b, VecF c) {
   return __builtin_elementwise_fma(a, b, c);

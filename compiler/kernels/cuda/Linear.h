@@ -313,3 +313,10 @@ INGOT_DEVICE void storeBlock(const abi::LinearParams &params, int32_t tile,
 }
 
 } // namespace ingot::device
+
+// The kernel around a tile, where the block is the grid's own (ExpertRows.h has
+// another).
+#define INGOT_LINEAR(MULTIPLY)                                                 \
+  INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {                      \
+    MULTIPLY(params, blockOfLinear(params));                                   \
+  }

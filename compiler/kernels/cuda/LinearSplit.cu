@@ -12,11 +12,11 @@ constexpr int32_t kVectors = kBlockTiles * kColumns * 32; // of four sums
 constexpr int32_t kThreads = abi::kLinearWarps * 32;
 constexpr int32_t kOwned = (kVectors + kThreads - 1) / kThreads;
 
-INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
+INGOT_DEVICE void multiplySplit(const abi::LinearParams &params,
+                                const LinearBlock &block) {
   SharedMemory memory;
   const Stages stages = takeStages(memory);
   float *exchange = memory.take<float>(abi::kLinearWarps * kVectors * 4);
-  const LinearBlock block = blockOfLinear(params);
   const int32_t warp = warpOf();
   const int32_t lane = laneOf();
   const int32_t chunks = divideUp(block.units, kGroupUnits);
@@ -90,3 +90,5 @@ INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
                  total[i]);
   }
 }
+
+INGOT_LINEAR(multiplySplit)

@@ -12,10 +12,11 @@ constexpr int32_t kWarpColumns = kIsPrompt ? 1 : 2; // warps beside one another
 constexpr int32_t kTiles =
     kBlockTiles / (abi::kLinearWarps / kWarpColumns); // of a warp
 constexpr int32_t kColumns = kTileTokens / 8 / kWarpColumns;
-INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
+
+INGOT_DEVICE void multiplyWide(const abi::LinearParams &params,
+                               const LinearBlock &block) {
   SharedMemory memory;
   const Stages stages = takeStages(memory);
-  const LinearBlock block = blockOfLinear(params);
   const int32_t firstTile = warpOf() / kWarpColumns * kTiles;
   const int32_t firstColumn = warpOf() % kWarpColumns * kColumns;
 
@@ -64,3 +65,5 @@ INGOT_KERNEL(INGOT_NAME, abi::LinearParams, kThreads) {
                  total[n][r]);
   }
 }
+
+INGOT_LINEAR(multiplyWide)

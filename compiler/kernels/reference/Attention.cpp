@@ -1,4 +1,5 @@
 // rope_table, rope_cache_write and attention over the paged cache.
+#include "compiler/kernels/Alibi.h"
 #include "compiler/kernels/Exp.h"
 #include "compiler/kernels/Power.h"
 #include "compiler/kernels/SinCos.h"
@@ -215,8 +216,12 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
   }
 }
 
-void attention(const abi::AttentionParams &params, const abi::Slice &slice,
-               CacheType type, Quantization quantization) {
+namespace {
+
+// `alibi` is null where nothing is added to the scores.
+void attend(const abi::AttentionParams &params,
+            const abi::AlibiAttentionParams *alibi, const abi::Slice &slice,
+            CacheType type, Quantization quantization) {
   const std::int32_t perKv = params.heads / params.kvHeads;
   const std::int32_t headDim = params.headDim;
   for (std::int32_t item = slice.begin; item < slice.end; ++item) {
@@ -257,6 +262,10 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
           p[j] = score * params.scale;
           if (params.softCap != 0.0f)
             p[j] = kernels::softCapLaw(p[j], params.softCap);
+          if (alibi)
+            p[j] += kernels::alibiLaw(
+                static_cast<float>(at), static_cast<float>(position),
+                alibi->slopes[head], params.scale, alibi->rounded != 0);
         }
         maximum[j] = p[j];
       }
@@ -310,6 +319,19 @@ void attention(const abi::AttentionParams &params, const abi::Slice &slice,
       quantizeValues(params.quantized, token, head * headDim, headDim,
                      quantization, A.data());
   }
+}
+
+} // namespace
+
+void attention(const abi::AttentionParams &params, const abi::Slice &slice,
+               CacheType type, Quantization quantization) {
+  attend(params, nullptr, slice, type, quantization);
+}
+
+void alibiAttention(const abi::AlibiAttentionParams &params,
+                    const abi::Slice &slice, CacheType type,
+                    Quantization quantization) {
+  attend(params.attention, &params, slice, type, quantization);
 }
 
 } // namespace ingot::reference

@@ -38,6 +38,9 @@ void ropeCacheWrite(const abi::RopeCacheWriteParams &params,
                     const abi::Slice &slice, CacheType type);
 void attention(const abi::AttentionParams &params, const abi::Slice &slice,
                CacheType type, Quantization quantization);
+void alibiAttention(const abi::AlibiAttentionParams &params,
+                    const abi::Slice &slice, CacheType type,
+                    Quantization quantization);
 void gatherRows(const abi::GatherRowsParams &params, const abi::Slice &slice);
 void pool(const abi::PoolParams &params, const abi::Slice &slice);
 void layerNorm(const abi::LayerNormParams &params, const abi::Slice &slice,

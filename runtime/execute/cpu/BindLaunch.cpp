@@ -299,22 +299,28 @@ public:
   void bind(const fbs::Attention &op, BoundLaunch &out) const {
     const StepArrays::Group &group = context_.arrays->groups[op.state()];
     const GroupGeometry &geometry = context_.cache->geometry(op.state());
-    out.params.attention = {rows(op.query()),
-                            layer(op.state(), op.state_layer()),
-                            rows(op.output()),
-                            quantized(op.quantized()),
-                            group.blockTable.data(),
-                            group.sequences.data(),
-                            context_.arrays->tokenSequence.data(),
-                            0,
-                            0,
-                            std::int32_t(op.heads()),
-                            std::int32_t(op.kv_heads()),
-                            std::int32_t(op.head_dim()),
-                            std::int32_t(op.window()),
-                            op.scale(),
-                            op.soft_cap(),
-                            op.bidirectional()};
+    const abi::AttentionParams params = {rows(op.query()),
+                                         layer(op.state(), op.state_layer()),
+                                         rows(op.output()),
+                                         quantized(op.quantized()),
+                                         group.blockTable.data(),
+                                         group.sequences.data(),
+                                         context_.arrays->tokenSequence.data(),
+                                         0,
+                                         0,
+                                         std::int32_t(op.heads()),
+                                         std::int32_t(op.kv_heads()),
+                                         std::int32_t(op.head_dim()),
+                                         std::int32_t(op.window()),
+                                         op.scale(),
+                                         op.soft_cap(),
+                                         op.bidirectional()};
+    // The plan stays mapped as long as its launches.
+    if (op.slopes())
+      out.params.alibiAttention = {params, op.slopes()->data(),
+                                   op.rounded_slopes(), 0};
+    else
+      out.params.attention = params;
     out.itemsPerRow = std::int32_t(op.heads());
     // A slice should hold the queries that read the same keys.
     out.itemMultiple = std::int32_t(op.heads() / op.kv_heads());

@@ -22,6 +22,7 @@ union KernelParams {
   abi::GatedParams gated;
   abi::RopeCacheWriteParams ropeCacheWrite;
   abi::AttentionParams attention;
+  abi::AlibiAttentionParams alibiAttention; // begins as attention
   abi::GatherRowsParams gatherRows;
   abi::LayerNormParams layerNorm;
   abi::ActivateParams activate;

@@ -115,6 +115,75 @@ public:
     out.fixedBytes = double(context_.plan->weights()->Get(op.weight())->size());
   }
 
+  void bind(const fbs::Route &op, CudaLaunch &out) const {
+    out.params.route = {
+        rows(op.logits()),
+        rows(op.routes()),
+        pointer<const std::int32_t>(context_.arrays->tokenSequence),
+        0,
+        std::int32_t(op.experts()),
+        std::int32_t(op.top_k()),
+        op.normalized()};
+    out.bytesPerRow = rowBytes({op.logits(), op.routes()});
+  }
+
+  void bind(const fbs::OrderSlots &op, CudaLaunch &out) const {
+    out.params.orderSlots = {
+        rows(op.routes()),          integers(op.order()),     0,
+        std::int32_t(op.experts()), std::int32_t(op.top_k()), 0};
+    out.bytesPerRow = rowBytes({op.routes(), op.order()});
+  }
+
+  void bind(const fbs::Dispatch &op, CudaLaunch &out) const {
+    bool isHalves = context_.target->buffers()->Get(op.output())->dtype() ==
+                    fbs::DType::f16;
+    auto of = [&](std::int32_t index) {
+      return isHalves ? halves(index) : abi::QuantizedRows{};
+    };
+    out.params.dispatch = {integers(op.order()),
+                           isHalves ? nullptr : rows(op.input()),
+                           isHalves ? nullptr : rows(op.output()),
+                           of(op.input()),
+                           of(op.output()),
+                           0,
+                           std::int32_t(op.width()),
+                           std::int32_t(op.top_k()),
+                           0};
+    out.domain = fbs::Domain::slot;
+    out.bytesPerRow = 2.0 * rowBytes({op.output()});
+  }
+
+  void bind(const fbs::ExpertLinear &op, CudaLaunch &out) const {
+    const fbs::Weight &weight = *context_.plan->weights()->Get(op.weight());
+    abi::LinearParams &linear = out.params.expertLinear.linear;
+    linear = {};
+    linear.quantized = halves(op.input());
+    linear.weights = packed(op.weight());
+    linear.output = rows(op.output());
+    linear.outputStride = op.n();
+    linear.k = std::int32_t(op.k());
+    linear.n = std::int32_t(op.n());
+    out.params.expertLinear.order = integers(op.order());
+    out.params.expertLinear.experts = std::int32_t(op.experts());
+    out.domain = fbs::Domain::slot;
+    out.bytesPerRow = rowBytes({op.input(), op.output()});
+    // What one token reads; more tokens read more experts, and at most all.
+    out.fixedBytes = double(weight.size()) * op.top_k() / op.experts();
+  }
+
+  void bind(const fbs::Combine &op, CudaLaunch &out) const {
+    out.params.combine = {rows(op.input()),
+                          integers(op.order()),
+                          rows(op.routes()),
+                          rows(op.output()),
+                          0,
+                          std::int32_t(op.width()),
+                          std::int32_t(op.top_k()),
+                          0};
+    out.bytesPerRow = rowBytes({op.output(), op.routes()}) +
+                      double(op.top_k()) * rowBytes({op.input()});
+  }
+
   void bind(const fbs::Gated &op, CudaLaunch &out) const {
     out.params.gated = {rows(op.input()), rows(op.output()),
                         halves(op.quantized()), 0, std::int32_t(op.width())};
@@ -232,6 +301,9 @@ private:
   float *rows(std::int32_t index) const {
     return index < 0 ? nullptr : pointer<float>(context_.bufferAddress(index));
   }
+  std::int32_t *integers(std::int32_t index) const {
+    return pointer<std::int32_t>(context_.bufferAddress(index));
+  }
   abi::QuantizedRows halves(std::int32_t index) const {
     if (index < 0)
       return {};
@@ -346,6 +418,21 @@ CudaLaunch bindCudaLaunch(const fbs::Launch &launch,
   case fbs::Params::Attention:
     binder.bind(*launch.params_as_Attention(), out);
     break;
+  case fbs::Params::Route:
+    binder.bind(*launch.params_as_Route(), out);
+    break;
+  case fbs::Params::OrderSlots:
+    binder.bind(*launch.params_as_OrderSlots(), out);
+    break;
+  case fbs::Params::Dispatch:
+    binder.bind(*launch.params_as_Dispatch(), out);
+    break;
+  case fbs::Params::ExpertLinear:
+    binder.bind(*launch.params_as_ExpertLinear(), out);
+    break;
+  case fbs::Params::Combine:
+    binder.bind(*launch.params_as_Combine(), out);
+    break;
   default:
     break; // refused by verifyPlan
   }
@@ -401,6 +488,21 @@ void CudaLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
   case fbs::Params::Attention:
     mergeParams.numTokens = rows;
     break;
+  case fbs::Params::Route:
+    params.route.numTokens = rows;
+    break;
+  case fbs::Params::OrderSlots:
+    params.orderSlots.numTokens = rows;
+    break;
+  case fbs::Params::Dispatch:
+    params.dispatch.numSlots = rows;
+    break;
+  case fbs::Params::ExpertLinear:
+    params.expertLinear.linear.numTokens = rows;
+    break;
+  case fbs::Params::Combine:
+    params.combine.numTokens = rows;
+    break;
   default:
     break;
   }
@@ -408,9 +510,17 @@ void CudaLaunch::setRows(std::int32_t rows, std::int32_t numSequences) {
 
 abi::KernelGrid CudaLaunch::grid(const abi::KernelGeometry &geometry,
                                  std::int32_t rows) const {
-  return op == fbs::Params::Linear
-             ? abi::linearGrid(geometry, params.linear.n, rows)
-             : abi::rowGrid(rows);
+  switch (op) {
+  case fbs::Params::Linear:
+    return abi::linearGrid(geometry, params.linear.n, rows);
+  case fbs::Params::OrderSlots:
+    return abi::orderGrid(params.orderSlots.experts);
+  case fbs::Params::ExpertLinear:
+    return abi::expertGrid(geometry, params.expertLinear.linear.n, rows,
+                           params.expertLinear.experts);
+  default:
+    return abi::rowGrid(rows);
+  }
 }
 
 } // namespace ingot::cuda

@@ -7,6 +7,7 @@
 #include "runtime/execute/cuda/Device.h"
 #include "runtime/memory/KvCache.h"
 #include "runtime/plan/CudaAbi.h"
+#include "runtime/plan/CudaExpertsAbi.h"
 #include "runtime/plan/plan_generated.h"
 
 #include <cstdint>
@@ -29,6 +30,11 @@ union CudaParams {
   abi::RopeCacheWriteParams ropeCacheWrite;
   abi::GatherRowsParams gatherRows;
   abi::CudaAttentionParams attention;
+  abi::CudaRouteParams route;
+  abi::OrderSlotsParams orderSlots;
+  abi::CudaDispatchParams dispatch;
+  abi::ExpertLinearParams expertLinear;
+  abi::CombineParams combine;
 };
 
 // A kernel of the plan as the driver knows it.

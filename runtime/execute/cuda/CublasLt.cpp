@@ -12,9 +12,7 @@ namespace {
 constexpr const char *kVariable = "INGOT_CUBLASLT";
 constexpr const char *kLibraries[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                       "/usr/local/cuda/lib64/libcublasLt.so"};
-constexpr const char *kNeeded =
-    "was compiled with --allow-library-gemm, which needs cuBLASLt of CUDA 12.0 "
-    "or newer";
+constexpr const char *kNeeded = "needs cuBLASLt of CUDA 12.0 or newer";
 
 std::string textOf(std::size_t version) {
   return std::to_string(version / 10000) + "." +
@@ -40,7 +38,8 @@ void *CublasLt::find(const char *name) const { return ::dlsym(library_, name); }
 
 Status CublasLt::start() {
   std::vector<std::string> paths(std::begin(kLibraries), std::end(kLibraries));
-  if (const char *given = std::getenv(kVariable)) {
+  const char *given = std::getenv(kVariable);
+  if (given) {
     if (given[0] != '/')
       return Status::invalid(std::string(kVariable) + " is \"" + given +
                              "\", expected an absolute path of a library");
@@ -48,7 +47,10 @@ Status CublasLt::start() {
   }
   std::string why;
   for (const std::string &path : paths) {
-    library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // The system's stays once it is there: the CUDA runtime inside it has handlers
+    // for the process's end.
+    library_ = ::dlopen(path.c_str(),
+                        RTLD_NOW | RTLD_LOCAL | (given ? 0 : RTLD_NODELETE));
     if (library_) {
       path_ = path;
       break;

@@ -134,10 +134,23 @@ CudaExecutor::create(const fbs::Plan &plan, const fbs::Target &target,
   context.partialStats =
       self->partials_.address() +
       std::uint64_t(contract.partialSlots) * std::uint64_t(widest) * 4;
-  for (const fbs::ProgramSegment *segment : *target.segments()) {
-    std::vector<CudaLaunch> &launches = self->segments_.emplace_back();
-    for (const fbs::Launch *launch : *segment->launches())
-      launches.push_back(bindCudaLaunch(*launch, context));
+  auto bind = [&](const fbs::ProgramSegment *segment) {
+    std::vector<CudaLaunch> launches;
+    if (segment)
+      for (const fbs::Launch *launch : *segment->launches())
+        launches.push_back(bindCudaLaunch(*launch, context));
+    return launches;
+  };
+  for (const fbs::ProgramSegment *segment : *target.segments())
+    self->segments_.push_back(bind(segment));
+  if (target.exits() && target.exits()->size() != 0) {
+    for (const fbs::Exit *exit : *target.exits()) {
+      self->limits_.exitsAfter.push_back(std::int32_t(exit->after()));
+      self->heads_.push_back(bind(exit->head()));
+      self->fills_.push_back(bind(exit->fill()));
+    }
+    INGOT_ASSIGN_OR_RETURN(self->exits_,
+                           ExitStates::create(device, context, contract));
   }
   self->deviceLogits_ = context.bufferAddress(target.logits());
   self->logitRowBytes_ = target.buffers()->Get(target.logits())->row_bytes();
@@ -212,11 +225,11 @@ Status CudaExecutor::uploadWeights(const fbs::Plan &plan,
 CudaExecutor::StepSize CudaExecutor::sizeOf(const StepPlan &plan) const {
   StepSize size{plan.numRows(), std::int32_t(plan.logitRows.size()),
                 std::int32_t(plan.sequences.size()), 0};
-  bool isWhole =
-      plan.firstSegment == 0 &&
-      (plan.endSegment == -1 || plan.endSegment == limits_.numSegments);
-  if (!options_.useGraphs || profiling_ || !isWhole || size.rows == 0 ||
-      size.rows > kMostGraphRows || size.logitRows > size.rows)
+  // A bucket's padding has states only where they are computed or brought back.
+  bool hasStates = plan.firstSegment == 0 || !plan.hiddenRows.empty();
+  if (!options_.useGraphs || profiling_ || launchObserver_ || !hasStates ||
+      size.rows == 0 || size.rows > kMostGraphRows ||
+      size.logitRows > size.rows)
     return size;
   std::int32_t rows = bucketOf(size.rows);
   if (rows > limits_.maxTokens || rows > limits_.maxLogitRows)
@@ -236,9 +249,7 @@ Result<CudaExecutor::StepSize> CudaExecutor::enqueue(const StepPlan &plan,
   if (&cache != cache_)
     return Status::internal("the executor is bound to another cache");
   INGOT_RETURN_IF_ERROR(checkStepPlan(plan, limits_));
-  if (plan.keepsHidden || !plan.hiddenRows.empty() || plan.exitHead != -1 ||
-      plan.exitFill != -1)
-    return Status::internal("a step with exits, which this target has none of");
+  INGOT_RETURN_IF_ERROR(checkExits(plan));
   INGOT_RETURN_IF_ERROR(device_.makeCurrent());
   logitCount_ = 0;
   StepSize size = sizeOf(plan);
@@ -252,10 +263,25 @@ Result<CudaExecutor::StepSize> CudaExecutor::enqueue(const StepPlan &plan,
       break;
     }
   INGOT_RETURN_IF_ERROR(staging_->copy(device_));
+  if (!plan.hiddenRows.empty())
+    INGOT_RETURN_IF_ERROR(exits_->stage(plan, size.rows));
   numTimed_ = 0;
   INGOT_RETURN_IF_ERROR(size.splits > 0 ? launchGraph(plan, size)
                                         : launchAll(plan, size));
+  if (plan.keepsHidden)
+    exits_->setKept(plan.endSegment, plan.numRows());
   return size;
+}
+
+Status CudaExecutor::checkExits(const StepPlan &plan) const {
+  if (exits_)
+    INGOT_RETURN_IF_ERROR(exits_->check(plan, limits_));
+  else if (plan.keepsHidden || !plan.hiddenRows.empty())
+    return Status::internal("a step with exits, which this target has none of");
+  if (plan.exitFill != -1 && fills_[std::size_t(plan.exitFill)].empty())
+    return Status::internal("exit " + std::to_string(plan.exitFill) +
+                            " has no fill");
+  return Status::ok();
 }
 
 // And waits for all that the stream has.
@@ -270,10 +296,20 @@ Status CudaExecutor::copyLogits(const StepPlan &plan) {
   return Status::ok();
 }
 
+// A step that failed halfway may have left copies on the stream that read what the
+// next step writes.
+Status CudaExecutor::settled(Status status) {
+  if (!status)
+    (void)device_.synchronize();
+  return status;
+}
+
 Status CudaExecutor::run(const StepPlan &plan, const KvCache &cache) {
-  INGOT_ASSIGN_OR_RETURN(StepSize size, enqueue(plan, cache));
-  INGOT_RETURN_IF_ERROR(copyLogits(plan));
-  countUses(size, plan);
+  Result<StepSize> size = enqueue(plan, cache);
+  if (!size)
+    return settled(size.status());
+  INGOT_RETURN_IF_ERROR(settled(copyLogits(plan)));
+  countUses(*size, plan);
   return addProfile();
 }
 
@@ -283,8 +319,10 @@ Status CudaExecutor::runAndChoose(const StepPlan &plan, const KvCache &cache,
     return Status::internal(std::to_string(choices.size()) + " choices for " +
                             std::to_string(plan.logitRows.size()) +
                             " rows of logits");
-  INGOT_ASSIGN_OR_RETURN(StepSize size, enqueue(plan, cache));
-  INGOT_RETURN_IF_ERROR(sample_->enqueue(choices));
+  Result<StepSize> size = enqueue(plan, cache);
+  if (!size)
+    return settled(size.status());
+  INGOT_RETURN_IF_ERROR(settled(sample_->enqueue(choices)));
   INGOT_RETURN_IF_ERROR(device_.synchronize());
   bool isAny = true;
   for (std::int32_t token : sample_->tokens()) {
@@ -295,15 +333,16 @@ Status CudaExecutor::runAndChoose(const StepPlan &plan, const KvCache &cache,
     isAny = isAny && token >= 0;
   }
   if (!isAny)
-    INGOT_RETURN_IF_ERROR(copyLogits(plan));
+    INGOT_RETURN_IF_ERROR(settled(copyLogits(plan)));
   ++numChosenSteps_;
-  countUses(size, plan);
+  countUses(*size, plan);
   return addProfile();
 }
 
 Status CudaExecutor::launchGraph(const StepPlan &plan, const StepSize &size) {
   const Driver &driver = device_.driver();
-  auto key = std::pair(size.rows, size.splits);
+  GraphKey key = {size.rows,     size.splits,   plan.firstSegment, endOf(plan),
+                  plan.exitHead, plan.exitFill, plan.keepsHidden};
   auto known = graphs_.find(key);
   if (known == graphs_.end()) {
     INGOT_RETURN_IF_ERROR(
@@ -326,19 +365,57 @@ Status CudaExecutor::launchGraph(const StepPlan &plan, const StepSize &size) {
   return Status::ok();
 }
 
-Status CudaExecutor::launchAll(const StepPlan &plan, const StepSize &size) {
-  std::int32_t end =
-      plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
+std::int32_t CudaExecutor::endOf(const StepPlan &plan) const {
+  return plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
+}
+
+// Rows that go on from kept ones are others than those of the step before: their
+// rotation tables come from their positions again.
+template <typename Visit>
+Status CudaExecutor::forEachOfStep(const StepPlan &plan, Visit &&visit) {
+  auto visitAll = [&](std::vector<CudaLaunch> &launches) {
+    for (CudaLaunch &launch : launches)
+      INGOT_RETURN_IF_ERROR(visit(launch));
+    return Status::ok();
+  };
+  std::int32_t end = endOf(plan);
+  if (!plan.hiddenRows.empty())
+    for (std::int32_t s = 0; s < plan.firstSegment; ++s)
+      for (CudaLaunch &launch : segments_[std::size_t(s)])
+        if (launch.op == fbs::Params::RopeTable)
+          INGOT_RETURN_IF_ERROR(visit(launch));
   for (std::int32_t s = plan.firstSegment; s < end; ++s)
-    for (CudaLaunch &launch : segments_[std::size_t(s)])
-      if (Status status = launchOne(launch, size); !status)
-        return status.withContext("launch \"" + launch.name + "\"");
+    INGOT_RETURN_IF_ERROR(visitAll(segments_[std::size_t(s)]));
+  if (plan.exitHead != -1)
+    INGOT_RETURN_IF_ERROR(visitAll(heads_[std::size_t(plan.exitHead)]));
+  if (plan.exitFill != -1)
+    INGOT_RETURN_IF_ERROR(visitAll(fills_[std::size_t(plan.exitFill)]));
   return Status::ok();
 }
 
+std::int32_t CudaExecutor::rowsOf(fbs::Domain domain,
+                                  const StepSize &size) const {
+  return domain == fbs::Domain::logit_row ? size.logitRows
+         : domain == fbs::Domain::slot
+             ? size.rows * std::int32_t(target_->slots())
+             : size.rows;
+}
+
+// The state at a cut outlives its head, so it is kept behind that.
+Status CudaExecutor::launchAll(const StepPlan &plan, const StepSize &size) {
+  if (!plan.hiddenRows.empty())
+    INGOT_RETURN_IF_ERROR(exits_->restore(plan.firstSegment, size.rows));
+  INGOT_RETURN_IF_ERROR(forEachOfStep(plan, [&](CudaLaunch &launch) {
+    Status status = launchOne(launch, size);
+    return status ? status
+                  : status.withContext("launch \"" + launch.name + "\"");
+  }));
+  return plan.keepsHidden ? exits_->keep(plan.endSegment, size.rows)
+                          : Status::ok();
+}
+
 Status CudaExecutor::launchOne(CudaLaunch &launch, const StepSize &size) {
-  std::int32_t rows =
-      launch.domain == fbs::Domain::logit_row ? size.logitRows : size.rows;
+  std::int32_t rows = rowsOf(launch.domain, size);
   if (rows == 0)
     return Status::ok();
   CudaVariant &variant = launch.variantFor(rows);
@@ -358,6 +435,10 @@ Status CudaExecutor::launchOne(CudaLaunch &launch, const StepSize &size) {
     INGOT_RETURN_IF_ERROR(timed->begin.record());
   }
   INGOT_RETURN_IF_ERROR(launchVariant(launch, variant.kernel, rows, size));
+  if (launchObserver_) {
+    INGOT_RETURN_IF_ERROR(device_.synchronize());
+    INGOT_RETURN_IF_ERROR(launchObserver_(launch, rows));
+  }
   return timed ? timed->end.record() : Status::ok();
 }
 
@@ -414,6 +495,14 @@ Status CudaExecutor::launchKernel(const BoundKernel &kernel,
                                        device_.stream(), arguments, nullptr);
 }
 
+Status CudaExecutor::read(const void *onDevice,
+                          std::span<std::uint8_t> to) const {
+  INGOT_RETURN_IF_ERROR(device_.driver().copyToHost(
+      to.data(), reinterpret_cast<DevicePointer>(onDevice), to.size(),
+      device_.stream()));
+  return device_.synchronize();
+}
+
 std::span<const float> CudaExecutor::logits(std::int32_t row) const {
   if (row < 0 || row >= logitCount_)
     return {};
@@ -427,18 +516,15 @@ std::span<const float> CudaExecutor::logits(std::int32_t row) const {
 //===----------------------------------------------------------------------===//
 
 void CudaExecutor::countUses(const StepSize &size, const StepPlan &plan) {
-  std::int32_t end =
-      plan.endSegment == -1 ? limits_.numSegments : plan.endSegment;
-  for (std::int32_t s = plan.firstSegment; s < end; ++s)
-    for (CudaLaunch &launch : segments_[std::size_t(s)]) {
-      std::int32_t rows =
-          launch.domain == fbs::Domain::logit_row ? size.logitRows : size.rows;
-      if (rows == 0)
-        continue;
+  (void)forEachOfStep(plan, [&](CudaLaunch &launch) {
+    std::int32_t rows = rowsOf(launch.domain, size);
+    if (rows > 0) {
       CudaVariant &variant = launch.variantFor(rows);
       ++variant.uses;
       launch.latestKernel = variant.kernel.kernel;
     }
+    return Status::ok();
+  });
 }
 
 Status CudaExecutor::addProfile() {
@@ -457,16 +543,15 @@ Status CudaExecutor::addProfile() {
 
 void CudaExecutor::setProfiling(bool enabled) {
   profiling_ = enabled;
-  for (auto &launches : segments_)
-    for (CudaLaunch &launch : launches) {
-      launch.seconds = launch.bytes = 0;
-      launch.calls = 0;
-    }
+  forEachLaunch(*this, [](CudaLaunch &launch) {
+    launch.seconds = launch.bytes = 0;
+    launch.calls = 0;
+  });
 }
 
 std::vector<LaunchProfile> CudaExecutor::profile() const {
   std::vector<LaunchProfile> entries;
-  forEachLaunch([&](const CudaLaunch &launch) {
+  forEachLaunch(*this, [&](const CudaLaunch &launch) {
     const fbs::Kernel &kernel = *target_->kernels()->Get(launch.latestKernel);
     entries.push_back({launch.name, kernel.op()->str(), kernel.name()->str(),
                        launch.layer, launch.calls, launch.seconds,
@@ -475,15 +560,34 @@ std::vector<LaunchProfile> CudaExecutor::profile() const {
   return entries;
 }
 
+namespace {
+
+double weightBytesOf(const std::vector<CudaLaunch> &launches) {
+  double sum = 0;
+  for (const CudaLaunch &launch : launches)
+    sum += launch.fixedBytes;
+  return sum;
+}
+
+} // namespace
+
 double CudaExecutor::weightBytesPerStep() const {
   double sum = 0;
-  forEachLaunch([&](const CudaLaunch &launch) { sum += launch.fixedBytes; });
+  for (const auto &launches : segments_)
+    sum += weightBytesOf(launches);
+  return sum;
+}
+
+double CudaExecutor::weightBytesToExit(std::int32_t exit) const {
+  double sum = weightBytesOf(heads_[std::size_t(exit)]);
+  for (std::int32_t s = 0; s < limits_.exitsAfter[std::size_t(exit)]; ++s)
+    sum += weightBytesOf(segments_[std::size_t(s)]);
   return sum;
 }
 
 std::vector<VariantUse> CudaExecutor::variantUses() const {
   std::vector<VariantUse> uses;
-  forEachLaunch([&](const CudaLaunch &launch) {
+  forEachLaunch(*this, [&](const CudaLaunch &launch) {
     for (const CudaVariant &variant : launch.variants)
       uses.push_back(
           {launch.name,

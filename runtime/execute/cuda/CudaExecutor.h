@@ -2,12 +2,14 @@
 // Everything is loaded, taken and bound at creation: a step writes its arrays, copies
 // them, launches, and copies its logits back. Steps of few rows are CUDA graphs: one
 // for each bucket of row counts and of parts of a sequence, captured when it is first
-// needed, whose surplus rows are padding.
+// needed, whose surplus rows are padding. Of a model with exits each part that a step
+// may be has its own graphs.
 #pragma once
 
 #include "runtime/execute/Executor.h"
 #include "runtime/execute/TokenChooser.h"
 #include "runtime/execute/cuda/CudaCode.h"
+#include "runtime/execute/cuda/ExitStates.h"
 #include "runtime/execute/cuda/LibraryGemm.h"
 #include "runtime/execute/cuda/SampleLaunch.h"
 #include "runtime/execute/cuda/StepStaging.h"
@@ -16,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace ingot::cuda {
@@ -59,7 +62,17 @@ public:
   void setProfiling(bool enabled) override;
   std::vector<LaunchProfile> profile() const override;
   double weightBytesPerStep() const override;
+  double weightBytesToExit(std::int32_t exit) const override;
   std::vector<VariantUse> variantUses() const override;
+
+  // Called behind each launch of a step, when it has run: steps then have no graphs.
+  // What `read` copies from the launch's pointers is valid during the call.
+  using LaunchObserver =
+      std::function<Status(const CudaLaunch &, std::int32_t rows)>;
+  void observeLaunches(LaunchObserver observer) {
+    launchObserver_ = std::move(observer);
+  }
+  Status read(const void *onDevice, std::span<std::uint8_t> to) const;
 
   // Steps that were launched as a graph, and the graphs that there are.
   std::uint64_t numGraphSteps() const { return numGraphSteps_; }
@@ -81,13 +94,21 @@ private:
   Status uploadWeights(const fbs::Plan &plan, const fbs::Target &target,
                        std::span<const std::uint8_t> weights,
                        std::vector<DevicePointer> &addresses);
+  Status checkExits(const StepPlan &plan) const;
+  std::int32_t endOf(const StepPlan &plan) const; // of its segments
+  // Calls `visit` with each launch of the step, until one fails: those that the
+  // rows of a step need again which goes on from kept ones, segments, head or fill.
+  template <typename Visit>
+  Status forEachOfStep(const StepPlan &plan, Visit &&visit);
   // The bucket that the step fits, or the step itself where it fits none.
   StepSize sizeOf(const StepPlan &plan) const;
   // Puts the step into the stream: all but what is copied back.
   Result<StepSize> enqueue(const StepPlan &plan, const KvCache &cache);
   Status copyLogits(const StepPlan &plan);
+  Status settled(Status status);
   Status launchAll(const StepPlan &plan, const StepSize &size);
   Status launchGraph(const StepPlan &plan, const StepSize &size);
+  std::int32_t rowsOf(fbs::Domain domain, const StepSize &size) const;
   Status launchOne(CudaLaunch &launch, const StepSize &size);
   Status launchAttention(CudaLaunch &launch, BoundKernel wide,
                          std::int32_t rows, const StepSize &size);
@@ -97,10 +118,13 @@ private:
                       void *params);
   void countUses(const StepSize &size, const StepPlan &plan);
   Status addProfile();
-  template <typename Visit> void forEachLaunch(Visit &&visit) const {
-    for (const auto &launches : segments_)
-      for (const CudaLaunch &launch : launches)
-        visit(launch);
+  // Calls `visit` with each launch of the program, then of each exit.
+  template <typename Self, typename Visit>
+  static void forEachLaunch(Self &self, Visit &&visit) {
+    for (auto *segments : {&self.segments_, &self.heads_, &self.fills_})
+      for (auto &launches : *segments)
+        for (auto &launch : launches)
+          visit(launch);
   }
 
   const Device &device_;
@@ -114,15 +138,23 @@ private:
   PinnedMemory hostLogits_;
   std::unique_ptr<StepStaging> staging_;
   std::vector<std::vector<CudaLaunch>> segments_;
+  std::vector<std::vector<CudaLaunch>> heads_; // of each exit
+  std::vector<std::vector<CudaLaunch>> fills_; // of each exit; may be empty
+  std::optional<ExitStates> exits_;            // of a target that has any
   DevicePointer deviceLogits_ = 0;
   std::uint64_t logitRowBytes_ = 0;
   std::int32_t logitCount_ = 0;
 
-  std::map<std::pair<std::int32_t, std::int32_t>, GraphExecHandle> graphs_;
+  // Rows, parts of a sequence, and which part of the program: first and last
+  // segment, head, fill, and whether states are kept.
+  using GraphKey = std::tuple<std::int32_t, std::int32_t, std::int32_t,
+                              std::int32_t, std::int32_t, std::int32_t, bool>;
+  std::map<GraphKey, GraphExecHandle> graphs_;
   std::uint64_t numGraphSteps_ = 0;
   std::optional<SampleLaunch> sample_;
   std::unique_ptr<LibraryGemm> library_; // null: no variant needs one
   std::uint64_t numChosenSteps_ = 0;
+  LaunchObserver launchObserver_;
 
   bool profiling_ = false;
   // Events around each launch of a profiled step, and what they time.

@@ -46,7 +46,11 @@ Status Driver::start(int leastVersion) {
       return Status::invalid(std::string(kVariable) + " is \"" + path_ +
                              "\", expected an absolute path of a library");
   }
-  library_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The system's driver stays once it is there: it has threads and handlers for the
+  // process's end, which would outlive its text. A library in its place goes.
+  library_ =
+      ::dlopen(path_.c_str(),
+               RTLD_NOW | RTLD_LOCAL | (path_ == kLibrary ? RTLD_NODELETE : 0));
   if (!library_) {
     const char *why = ::dlerror();
     return Status::unsupported(needed(leastVersion) + ", found none (" +

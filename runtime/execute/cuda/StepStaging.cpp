@@ -171,11 +171,11 @@ Status StepStaging::fill(const StepPlan &plan, const KvCache &cache,
                              groups_[std::size_t(shapes_[s].group)].offsets,
                              maxSlots_, shape.splitTiles.host,
                              shape.wideTiles.host, shape.tokenSlots.host);
-    if (all > own) { // a graph's, which has a split tile for each of its rows
-      pad(shape.splitTiles.host, std::size_t(tiles_[s].numSplitTiles), all,
-          abi::AttentionTile{});
-      pad(shape.tokenSlots.host, own, all, abi::TokenSlots{0, -1});
-    }
+    // A graph reads a split tile for each of its rows, though one tile may serve
+    // several of them: what an earlier step left there must not run again.
+    pad(shape.splitTiles.host, std::size_t(tiles_[s].numSplitTiles), all,
+        abi::AttentionTile{});
+    pad(shape.tokenSlots.host, own, all, abi::TokenSlots{0, -1});
   }
   return Status::ok();
 }

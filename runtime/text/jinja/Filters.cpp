@@ -1,10 +1,11 @@
 // Filters of single values: text, numbers and defaults. Those of sequences are
 // in SequenceFilters.cpp.
-#include "runtime/text/jinja/Runtime.h"
+#include "runtime/text/jinja/TextFilters.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 
 namespace ingot::jinja {
 namespace {
@@ -337,6 +338,69 @@ Value attr(Runtime &rt, V value, A a) {
   return getAttribute(rt, value, name);
 }
 
+// The number that float() makes of a value.
+double asFloat(V value) {
+  if (value.isUndefined())
+    failUndefined(value);
+  if (value.isNumber())
+    return value.toDouble();
+  auto *s = value.string();
+  if (!s)
+    fail("float() argument must be a string or a real number, not " +
+         quoted(typeName(value)));
+  auto number = parseFloat(s->text.view());
+  if (!number)
+    fail("could not convert string to float: " + quoted(s->text.view()));
+  return *number;
+}
+
+Value fileSize(Runtime &rt, V value, A a) {
+  Bound bound("filesizeformat", a, {"binary"});
+  double bytes = asFloat(value);
+  const bool binary = bound.flag(0, false);
+  const Int base = binary ? 1024 : 1000;
+  if (bytes == 1)
+    return rt.string("1 Byte");
+  if (bytes < double(base)) {
+    if (std::isinf(bytes))
+      fail("cannot convert float infinity to integer");
+    if (std::abs(bytes) > 0x1p110)
+      fail("an integer result is out of range");
+    return rt.string(intText(static_cast<Int>(bytes)) + " Bytes");
+  }
+  // The unit is an integer, wider than a double's own; comparing is exact.
+  Int unit = base;
+  char letter = 'Y';
+  for (char prefix : std::string_view(binary ? "KMGTPEZY" : "kMGTPEZY")) {
+    unit *= base;
+    letter = prefix;
+    if (static_cast<long double>(bytes) < static_cast<long double>(unit))
+      break;
+  }
+  double scaled = double(base) * bytes / double(unit);
+  char number[400] = "nan";
+  if (!std::isnan(scaled))
+    std::snprintf(number, sizeof number, "%.1f", scaled);
+  return rt.string(std::string(number) + " " + letter + (binary ? "iB" : "B"));
+}
+
+// An item by chance, and not by the seed of anything.
+Value randomItem(Runtime &rt, V value, A a) {
+  Bound bound("random", a, {});
+  auto *s = value.sequence();
+  if (s && s->kind == SequenceKind::Generator)
+    fail("object of type 'generator' has no len()");
+  size_t size = length(rt, value);
+  if (size == 0)
+    return Value::undefined("No random item, sequence was empty.");
+  std::random_device device;
+  Int index = Int(std::uniform_int_distribution<size_t>(0, size - 1)(device));
+  Value item = getItem(rt, value, Value::integer(index));
+  if (item.isUndefined()) // of a dict: Python looks the number up
+    fail("random: no key " + intText(index));
+  return item;
+}
+
 const std::map<std::string_view, Filter> &filters() {
   static const std::map<std::string_view, Filter> table = {
       {"abs", absFilter},
@@ -349,11 +413,14 @@ const std::map<std::string_view, Filter> &filters() {
       {"escape", [](Runtime &rt, V v, A a) { return escape(rt, v, a, false); }},
       {"forceescape",
        [](Runtime &rt, V v, A a) { return escape(rt, v, a, true); }},
+      {"filesizeformat", fileSize},
       {"float", floatFilter},
       {"format", formatFilter},
       {"indent", indent},
       {"int", intFilter},
       {"lower", textFilter<lower>},
+      {"pprint", prettyPrint},
+      {"random", randomItem},
       {"replace", replaceFilter},
       {"round", roundFilter},
       {"safe",
@@ -366,6 +433,7 @@ const std::map<std::string_view, Filter> &filters() {
          Bound bound("string", a, {});
          return v.string() ? v : rt.string(str(rt, v));
        }},
+      {"striptags", stripTags},
       {"title", textFilter<titleWords>},
       {"tojson",
        [](Runtime &rt, V v, A a) { return rt.string(toJson(rt, v, a)); }},
@@ -373,7 +441,10 @@ const std::map<std::string_view, Filter> &filters() {
       {"truncate", truncate},
       {"upper", textFilter<upper>},
       {"urlencode", urlEncode},
+      {"urlize", urlize},
       {"wordcount", wordCount},
+      {"wordwrap", wordWrap},
+      {"xmlattr", xmlAttributes},
   };
   return table;
 }
@@ -385,23 +456,12 @@ constexpr std::string_view sequenceFilters[] = {
     "slice", "sort",   "sum",        "unique",
 };
 
-// Jinja has them, chat templates do not: refused by name.
-constexpr std::string_view unsupportedFilters[] = {
-    "filesizeformat", "pprint",  "random",   "striptags",
-    "urlize",         "xmlattr", "wordwrap",
-};
-
 } // namespace
 
-Known knownFilter(std::string_view name) {
-  if (filters().count(name) ||
-      std::find(std::begin(sequenceFilters), std::end(sequenceFilters), name) !=
-          std::end(sequenceFilters))
-    return Known::Yes;
-  return std::find(std::begin(unsupportedFilters), std::end(unsupportedFilters),
-                   name) != std::end(unsupportedFilters)
-             ? Known::Unsupported
-             : Known::No;
+bool knownFilter(std::string_view name) {
+  return filters().count(name) ||
+         std::find(std::begin(sequenceFilters), std::end(sequenceFilters),
+                   name) != std::end(sequenceFilters);
 }
 
 Value applyFilter(Runtime &rt, const std::string &name, const Value &input,

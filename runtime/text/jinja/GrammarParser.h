@@ -135,7 +135,7 @@ private:
   std::unique_ptr<CallArguments> callArguments();
   NodePtr binaryNode(BinaryOp op, NodePtr a, NodePtr b, uint32_t offset);
 
-  void checkKnown(Known known, const char *what, const std::string &name,
+  void checkKnown(bool known, const char *what, const std::string &name,
                   uint32_t offset);
 
   Program &program_;

@@ -541,14 +541,14 @@ Value Interpreter::evaluateCall(const Node &node, MacroObject *caller) {
 
 Value Interpreter::callFilter(const std::string &name, const Value &input,
                               Arguments arguments) {
-  if (knownFilter(name) != Known::Yes)
+  if (!knownFilter(name))
     fail("No filter named " + quoted(name) + ".");
   return applyFilter(*this, name, input, arguments);
 }
 
 bool Interpreter::callTest(const std::string &name, const Value &input,
                            Arguments arguments) {
-  if (knownTest(name) != Known::Yes)
+  if (!knownTest(name))
     fail("No test named " + quoted(name) + ".");
   return applyTest(*this, name, input, arguments);
 }

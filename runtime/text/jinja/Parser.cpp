@@ -80,14 +80,9 @@ NodePtr GrammarParser::constant(Text text, uint32_t offset) {
   return done(std::move(node));
 }
 
-void GrammarParser::checkKnown(Known known, const char *what,
+void GrammarParser::checkKnown(bool known, const char *what,
                                const std::string &name, uint32_t offset) {
-  if (known == Known::Unsupported) {
-    failureOffset_ = offset;
-    failUnsupported(std::string("the ") + what + " " + quoted(name) +
-                    " is not supported");
-  }
-  if (known == Known::No && !soft_)
+  if (!known && !soft_)
     unknown_.emplace_back(offset, std::string("No ") + what + " named " +
                                       quoted(name) + ".");
 }

@@ -99,10 +99,9 @@ const std::map<std::string_view, Predicate> &tests() {
       {"divisibleby", divisible},
       {"defined", simple<isDefined>},
       {"undefined", simple<isUndefined>},
-      {"filter", [](Runtime &, V v,
-                    A) { return knownFilter(nameArgument(v)) != Known::No; }},
-      {"test", [](Runtime &, V v,
-                  A) { return knownTest(nameArgument(v)) == Known::Yes; }},
+      {"filter",
+       [](Runtime &, V v, A) { return knownFilter(nameArgument(v)); }},
+      {"test", [](Runtime &, V v, A) { return knownTest(nameArgument(v)); }},
       {"none", simple<isNone>},
       {"boolean", simple<isBoolean>},
       {"false", simple<isFalse>},
@@ -149,9 +148,7 @@ bool isCallable(const Value &value) {
          value.isUndefined(); // Undefined has __call__
 }
 
-Known knownTest(std::string_view name) {
-  return tests().count(name) ? Known::Yes : Known::No;
-}
+bool knownTest(std::string_view name) { return tests().count(name) > 0; }
 
 bool applyTest(Runtime &rt, const std::string &name, const Value &input,
                const Arguments &arguments) {

@@ -179,9 +179,8 @@ Text braceFormat(Runtime &rt, const Text &format, const Arguments &arguments);
 Text toJson(Runtime &rt, const Value &value, const Arguments &options);
 
 // --- Filters.cpp, SequenceFilters.cpp, Predicates.cpp
-enum class Known { Yes, No, Unsupported };
-Known knownFilter(std::string_view name);
-Known knownTest(std::string_view name);
+bool knownFilter(std::string_view name);
+bool knownTest(std::string_view name);
 Value applyFilter(Runtime &rt, const std::string &name, const Value &input,
                   const Arguments &arguments);
 std::optional<Value> applySequenceFilter(Runtime &rt, const std::string &name,

@@ -2,9 +2,12 @@
 // and what must hold of them whatever the numbers.
 #include "compiler/calibrate/AddProduct.h"
 #include "compiler/calibrate/AwqScales.h"
+#include "compiler/calibrate/ColumnsKept.h"
 #include "compiler/calibrate/Gptq.h"
+#include "compiler/calibrate/GroupScales.h"
 #include "compiler/calibrate/LeastSquares.h"
 #include "compiler/calibrate/SecondMoments.h"
+#include "compiler/package/HalfFloat.h"
 
 #include <gtest/gtest.h>
 
@@ -113,6 +116,19 @@ INSTANTIATE_TEST_SUITE_P(Vectors, WeightMethodsTest,
                          ::testing::Range(0u, unsigned(std::size(kCases))));
 
 // Sums are those of a plain double loop.
+// Against whole numbers: every share of a hundredth, of every width of groups.
+TEST(ColumnsKeptTest, CountsInWholeNumbers) {
+  for (std::int64_t columns = 32; columns <= 16384; columns += 32)
+    for (std::int64_t hundredths = 1; hundredths < 100; ++hundredths) {
+      std::int64_t left = columns * (100 - hundredths);
+      std::int64_t groups = std::max<std::int64_t>((left + 3199) / 3200, 1);
+      ASSERT_EQ(columnsKept(columns, double(hundredths) / 100), groups * 32)
+          << columns << " " << hundredths;
+    }
+  EXPECT_EQ(columnsKept(40, 0.01), 40) << "no more than there are";
+  EXPECT_EQ(columnsKept(40, 0.5), 32);
+}
+
 TEST(SecondMomentsTest, SumsProducts) {
   std::int64_t columns = 37, tokens = 23;
   std::vector<float> rows = numbers(5, columns * tokens);
@@ -132,19 +148,105 @@ TEST(SecondMomentsTest, SumsProducts) {
     }
 }
 
-// Columns that never carry anything are rounded by themselves; nothing is NaN.
+// Columns that never carry anything are rounded by themselves, to scales that are no
+// worse than rounding's; nothing is NaN.
 TEST(GptqTest, TakesDeadColumns) {
   std::int64_t rows = 3, columns = 64;
+  CodeShape shape{4, 32};
   std::vector<float> weights = numbers(9, rows * columns);
   std::vector<float> moments(std::size_t(columns * columns), 0.0f);
-  auto nothing = gptq(weights, rows, columns, moments, {4, 32});
-  auto rounded = roundToNearest(weights, rows, columns, {4, 32});
-  ASSERT_TRUE(nothing && rounded);
-  EXPECT_EQ(nothing->codes, rounded->codes);
-  moments[0] = 1.0f;
-  auto one = gptq(weights, rows, columns, moments, {4, 32});
-  ASSERT_TRUE(one);
-  EXPECT_EQ(one->scales, rounded->scales);
+  std::vector<float> identity = moments;
+  for (std::int64_t k = 0; k < columns; ++k)
+    identity[std::size_t(k * columns + k)] = 1.0f;
+  auto rounded = roundToNearest(weights, rows, columns, shape);
+  ASSERT_TRUE(rounded);
+  for (float first : {0.0f, 1.0f}) {
+    moments[0] = first;
+    auto chosen = gptq(weights, rows, columns, moments, shape);
+    ASSERT_TRUE(chosen);
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      float scale = package::halfToFloat(
+          chosen->scales[std::size_t(i / columns * 2 + i % columns / 32)]);
+      EXPECT_EQ(chosen->codes[std::size_t(i)],
+                nearestCode(weights[std::size_t(i)], 1.0f / scale, shape))
+          << i;
+    }
+    if (first == 0)
+      EXPECT_LE(outputError(weights, *chosen, identity),
+                outputError(weights, *rounded, identity));
+  }
+}
+
+// The error with its importance, for the nearest codes to a scale.
+double weightedError(std::span<const float> values,
+                     std::span<const float> importance, std::uint16_t half) {
+  float scale = package::halfToFloat(half);
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto code = std::int64_t(nearestCode(values[i], 1.0f / scale, {4, 128}));
+    double error = values[i] - double(scale) * double(code - 8);
+    sum += double(importance[i]) * error * error;
+  }
+  return sum;
+}
+
+// A large weight that nothing reads is clipped; one that much depends on is not.
+TEST(GroupScalesTest, FollowsTheImportance) {
+  for (std::int64_t size : {128, 33, 32, 5}) {
+    std::vector<float> values = numbers(21, size), importance(values.size(), 1);
+    values[2] = 4.0f;
+    importance[2] = 0.0f;
+    CodeShape shape{4, 128};
+    auto rounded = scaleOfGroup(values, shape);
+    auto clipped = scaleByImportance(values, importance);
+    ASSERT_TRUE(rounded && clipped);
+    EXPECT_LT(weightedError(values, importance, clipped->scale),
+              0.5 * weightedError(values, importance, rounded->scale))
+        << size;
+    importance[2] = 1000.0f;
+    auto kept = scaleByImportance(values, importance);
+    ASSERT_TRUE(kept);
+    float scale = package::halfToFloat(kept->scale);
+    auto code = nearestCode(4.0f, 1.0f / scale, shape);
+    EXPECT_NEAR(scale * float(int(code) - 8), 4.0f, 0.01f) << size;
+    EXPECT_LE(weightedError(values, importance, kept->scale),
+              weightedError(values, importance, rounded->scale));
+  }
+}
+
+// Least squares goes on where the list ends: weights on a grid are met exactly, for a
+// scale that no entry of the list has.
+TEST(GroupScalesTest, EndsAtTheScaleOfLeastSquares) {
+  std::vector<float> values, importance;
+  for (int i = 0; i < 32; ++i) {
+    values.push_back(0.125f * float(i % 16 - 8));
+    importance.push_back(float(1 + i % 3));
+  }
+  // One stands off its grid and counts for next to nothing.
+  values[8] = 1.3f;
+  importance[8] = 1e-6f;
+  auto chosen = scaleByImportance(values, importance);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(std::fabs(package::halfToFloat(chosen->scale)), 0.125f);
+}
+
+// Nothing counts, or nothing is there: what rounding does.
+TEST(GroupScalesTest, FallsBackToRounding) {
+  std::vector<float> values = numbers(22, 32), zeros(32, 0.0f), ones(32, 1.0f),
+                     tiny(32, 1e-12f);
+  auto same = scaleByImportance(values, zeros);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->scale, scaleOfGroup(values, {4, 32})->scale);
+  auto nothing = scaleByImportance(zeros, ones);
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(nothing->scale, 0x3c00);
+  EXPECT_FALSE(nothing->isUnderflowed);
+  auto small = scaleByImportance(tiny, ones);
+  ASSERT_TRUE(small);
+  EXPECT_TRUE(small->isUnderflowed);
+  auto wrong = scaleByImportance(values, std::span(ones).first(31));
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.status().message().find("31 importances"), std::string::npos);
 }
 
 // What is not finite is refused.
@@ -157,6 +259,43 @@ TEST(GptqTest, RefusesMomentsThatAreNotFinite) {
 }
 
 // Columns that are tied get one scale.
+// What is never met is no reason to scale without bound.
+TEST(AwqScalesTest, BoundsWhatIsNeverMet) {
+  const std::array<float, 2> sizes{0.0f, 1.0f};
+  std::vector<float> scales = awqScales(sizes, 0.5, {});
+  EXPECT_NEAR(scales[1] / scales[0], 100, 1e-3) << "of 1e-4, not of nothing";
+}
+
+// A weight that no input reaches may be clipped, so that the others of its group
+// are rounded by a finer scale; one that inputs reach may not.
+TEST(RoundToInputsTest, ClipsWhatNothingReads) {
+  constexpr std::int64_t columns = 32;
+  std::vector<float> weights(columns), moments(columns * columns, 0.0f);
+  for (std::int64_t k = 0; k < columns; ++k) {
+    weights[std::size_t(k)] = 0.03f * float(k % 7) - 0.08f;
+    moments[std::size_t(k * columns + k)] = 1;
+  }
+  weights[0] = 0.5f;
+  const CodeShape shape{4, 32};
+  for (bool isRead : {false, true}) {
+    moments[0] = isRead ? 100 : 0;
+    auto nearest = roundToNearest(weights, 1, columns, shape);
+    auto chosen = roundToInputs(weights, 1, columns, shape, moments, 1);
+    ASSERT_TRUE(nearest && chosen);
+    double of = outputError(weights, *nearest, moments),
+           is = outputError(weights, *chosen, moments);
+    EXPECT_LE(is, of);
+    std::vector<float> decoded(columns);
+    chosen->decode(0, decoded);
+    if (isRead) {
+      EXPECT_NEAR(decoded[0], weights[0], 0.05);
+    } else {
+      EXPECT_LT(is, 0.5 * of);
+      EXPECT_LT(decoded[0], 0.8f * weights[0]);
+    }
+  }
+}
+
 TEST(AwqScalesTest, KeepsTies) {
   std::vector<float> sizes = {1, 4, 9, 16};
   std::vector<std::int64_t> ties = {0, 1, 0, 1};

@@ -78,18 +78,40 @@ def nearest(w, bits, group):
     return out
 
 
+def weighted_int4(v, importance):
+    """The least error of a list of scales, then twice what least squares makes of it."""
+    def fit(s):
+        q = np.clip(np.rint(v / s), -8, 7)
+        i = importance
+        return ((i * (v - q * s) ** 2).sum(), (i * v * q).sum() / max((i * q * q).sum(), 1e-300))
+    extreme = v[np.argmax(np.abs(v))]
+    best = choose(v.astype(np.float32), 4)
+    targets = [-(8 + step / 4) for step in range(-6, 23)] + [7 + step / 4 for step in range(-4, 23)]
+    for target in targets:
+        s = np.float64(np.float16(extreme / target))
+        if s != 0 and fit(s)[0] < fit(best)[0]:
+            best = s
+    for _ in range(2):
+        s = np.float64(np.float16(fit(best)[1]))
+        if s != 0 and fit(s)[0] < fit(best)[0]:
+            best = s
+    return best
+
+
 def gptq(w, h, bits, group, damping=0.01):
-    """Columns by the size of their inputs, scales of the weights as they are."""
+    """Columns by the size of their inputs; scales of the weights as they are, with 4 bits
+    by what is left of each column's error."""
     n = w.shape[1]
-    scales = np.array([[choose(row[g:g + group].astype(np.float32), bits)
-                        for g in range(0, n, group)] for row in w])
-    scales = np.repeat(scales, group, axis=1)[:, :n]
     order = np.argsort(-np.diag(h).astype(np.float32), kind="stable")
-    w = w[:, order].astype(np.float64)
-    scales = scales[:, order]
     h = h[np.ix_(order, order)].astype(np.float64)
     h[np.arange(n), np.arange(n)] += damping * np.trace(h) / n
     upper = np.linalg.cholesky(np.linalg.inv(h)).T  # H^-1 = U'U
+    left = (1 / np.diag(upper) ** 2)[np.argsort(order)]
+    scales = np.array([[weighted_int4(row[g:g + group].astype(np.float64), left[g:g + group])
+                        if bits == 4 else choose(row[g:g + group].astype(np.float32), bits)
+                        for g in range(0, n, group)] for row in w])
+    scales = np.repeat(scales, group, axis=1)[:, :n][:, order]
+    w = w[:, order].astype(np.float64)
     out = np.empty_like(w)
     for q in range(n):
         out[:, q] = quantize(w[:, q], scales[:, q], bits)
@@ -121,6 +143,7 @@ CASES = [  # rows, columns, tokens, bits, group
     (33, 192, 512, 4, 128),
     (20, 96, 300, 4, 64),
     (40, 160, 512, 8, 64),
+    (17, 131, 512, 4, 32),
 ]
 
 print("// Made by make_method_vectors.py: rows, columns, tokens, bits, group, and the")

@@ -2,6 +2,7 @@
 // geometries of heads, ragged sequences across block borders, windows, shuffled
 // block tables, a cache that is NaN wherever nothing was written; and the law
 // against softmax in float64.
+#include "compiler/kernels/Alibi.h"
 #include "compiler/kernels/reference/Reference.h"
 #include "compiler/kernels/reference/Scalar.h"
 #include "test/compiler/kernels/KernelFixtures.h"
@@ -222,6 +223,60 @@ TEST_P(AttentionKernelTest, EqualsTheReference) {
         EXPECT_TRUE(sameBytes(gotRows, wantRows)) << what;
       }
     }
+}
+
+// ALiBi by both laws, bit for bit the reference; a slope of 0 gives the bits of
+// plain attention.
+TEST_P(AttentionKernelTest, SlopesEqualTheReference) {
+  Random random(21);
+  int made = 0;
+  for (const Geometry &geometry : kGeometries) {
+    // Kernels are made once a geometry; each type of cache meets two of them.
+    const CacheType type = kCacheTypes[made++ % 3];
+    const codegen::KernelConfig config = {{"head_dim", geometry.headDim},
+                                          {"kv", nameOf(type)}};
+    const abi::KernelFn kernel =
+        kernelsFor(*level, "alibi_attention", config).at(0);
+    const abi::KernelFn plain = kernelsFor(*level, "attention", config).at(0);
+    for (const std::vector<Rows> &rows : kSteps) {
+      const Step step(geometry, type, rows, random);
+      PoisonedBuffer cache(step.cacheBytes());
+      step.fill(cache, random);
+      const int width = geometry.heads * geometry.headDim;
+      const int items = step.numTokens * geometry.heads;
+      std::vector<float> query(static_cast<std::size_t>(step.numTokens) *
+                               width);
+      for (float &x : query)
+        x = uniform(random, -2, 2);
+      std::vector<float> slopes(static_cast<std::size_t>(geometry.heads));
+      for (float &slope : slopes)
+        slope = kernels::roundToBrain(uniform(random, 0.001f, 0.9f));
+      PoisonedBuffer got(query.size() * 4), want(query.size() * 4);
+      for (const int rounded : {0, 1}) {
+        abi::AlibiAttentionParams params = {};
+        params.attention = step.attention(cache, query.data());
+        params.attention.softCap = rows.size() == 2 ? 5.0f : 0.0f;
+        params.slopes = slopes.data();
+        params.rounded = rounded;
+        params.attention.output = want.as<float>();
+        reference::alibiAttention(params, wholeSlice(items), step.type, {0, 0});
+        params.attention.output = got.as<float>();
+        runSliced(kernel, &params, items, 0, random);
+        EXPECT_TRUE(sameBytes(got, want))
+            << "heads " << geometry.heads << " of " << geometry.headDim
+            << ", rows " << step.numTokens << ", rounded " << rounded;
+      }
+      const std::vector<float> none(slopes.size(), 0.0f);
+      abi::AlibiAttentionParams params = {};
+      params.attention = step.attention(cache, query.data());
+      params.slopes = none.data();
+      params.attention.output = got.as<float>();
+      runSliced(kernel, &params, items, 0, random);
+      params.attention.output = want.as<float>();
+      runSliced(plain, &params.attention, items, 0, random);
+      EXPECT_TRUE(sameBytes(got, want)) << "slopes of 0";
+    }
+  }
 }
 
 // A token that looks both ways sees what the last token sees looking back: with

@@ -4,6 +4,7 @@
 //   column  threadID_in_group * 2 + (i & 1), and 8 more where i >= 4
 // with groupID = lane >> 2, threadID_in_group = lane % 4.
 #include "compiler/package/MmaTiles.h"
+#include "compiler/package/HalfRange.h"
 
 #include <gtest/gtest.h>
 
@@ -95,6 +96,46 @@ TEST(MmaTiles, EveryLaneHoldsTheElementsOfTheSpecification) {
                                    << " lane " << lane << " element " << i;
             }
       }
+}
+
+// bfloat16 bits of one element of a tile whose others are 1/4 in rows below 8, else 0.
+std::vector<std::uint8_t> brainTile(std::uint64_t columns, std::uint64_t row,
+                                    std::uint64_t column, std::uint16_t bits) {
+  std::vector<std::uint8_t> tile(columns * 32);
+  auto store = [&](std::uint64_t r, std::uint64_t c, std::uint16_t value) {
+    std::memcpy(tile.data() + (c * 16 + r) * 2, &value, 2);
+  };
+  for (std::uint64_t c = 0; c < columns; ++c)
+    for (std::uint64_t r = 0; r < 8; ++r)
+      store(r, c, 0x3e80);
+  store(row, column, bits);
+  return tile;
+}
+
+TEST(HalfRange, WhatFloat16CannotHold) {
+  std::uint64_t small = 0;
+  // The largest bfloat16 below 65504, and the next one.
+  EXPECT_FALSE(beyondHalf(brainTile(40, 3, 17, 0x477f), 40, small));
+  auto beyond = beyondHalf(brainTile(40, 3, 17, 0xc780), 40, small);
+  ASSERT_TRUE(beyond);
+  EXPECT_EQ(beyond->row, 3u);
+  EXPECT_EQ(beyond->column, 17u);
+  EXPECT_EQ(beyond->value, -65536.0f);
+  EXPECT_TRUE(beyondHalf(brainTile(40, 15, 39, 0x7f7f), 40, small));
+  EXPECT_EQ(small, 0u);
+}
+
+TEST(HalfRange, SmallRowsAreThoseWithNothingLarge) {
+  auto smallRows = [](std::uint64_t row, std::uint16_t bits) {
+    std::uint64_t small = 0;
+    EXPECT_FALSE(beyondHalf(brainTile(40, row, 5, bits), 40, small));
+    return small;
+  };
+  EXPECT_EQ(smallRows(9, 0x0001), 1u); // the smallest of all, alone in its row
+  EXPECT_EQ(smallRows(9, 0x3601), 1u); // 2^-19 + 2^-26: loses its last bit
+  EXPECT_EQ(smallRows(9, 0x3600), 0u); // 2^-19, exactly
+  EXPECT_EQ(smallRows(9, 0x3781), 0u); // 2^-16 + 2^-23, exactly
+  EXPECT_EQ(smallRows(2, 0x3601), 0u); // beside 1/4
 }
 
 } // namespace

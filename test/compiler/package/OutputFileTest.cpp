@@ -149,5 +149,25 @@ TEST(OutputFileTest, HashesAreXxh3) {
   EXPECT_EQ(xxh3Text({}), "2d06800538d394c2");
 }
 
+// A whole text: in place of the old one, of what a link names, or not at all.
+TEST(OutputFileTest, WritesWholeTexts) {
+  testing::TempFolder folder;
+  folder.write("real", "old");
+  fs::create_symlink("real", folder.file("link"));
+  ASSERT_TRUE(writeOutputFile(folder.file("link"), "new text"));
+  EXPECT_TRUE(fs::is_symlink(folder.file("link")));
+  EXPECT_EQ(fs::file_size(folder.file("real")), 8u);
+  ASSERT_TRUE(writeOutputFile(folder.file("empty"), ""));
+  EXPECT_EQ(fs::file_size(folder.file("empty")), 0u);
+  EXPECT_EQ(entries(folder.path()), 3u);
+  EXPECT_EQ(writeOutputFile(folder.path(), "text").code(), StatusCode::IoError);
+  EXPECT_EQ(writeOutputFile(folder.file("none/out"), "text").code(),
+            StatusCode::IoError);
+  Status full = writeOutputFile("/dev/full", "text");
+  EXPECT_EQ(full.code(), StatusCode::IoError);
+  EXPECT_THAT(full.message(), ::testing::HasSubstr("/dev/full: cannot write"));
+  EXPECT_TRUE(writeOutputFile("/dev/null", "text"));
+}
+
 } // namespace
 } // namespace ingot::package

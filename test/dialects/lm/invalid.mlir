@@ -748,6 +748,62 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
 
 // -----
 
+// A slope for each query head.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // expected-error@+1 {{attention_c5: expected 4 slopes, found 2}}
+  %y = lm.attention %x, %k, %v state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, slopes = array<f32: 0.5, 0.25>} : tensor<?x64xf32>, tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Rounding needs slopes.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // expected-error@+1 {{attention_c5: rounded_slopes without slopes}}
+  %y = lm.attention %x, %k, %v state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, rounded_slopes} : tensor<?x64xf32>, tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Slopes that are rounded are bfloat16.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // expected-error@+1 {{attention_c5: a slope is not finite, or no bfloat16}}
+  %y = lm.attention %x, %k, %v state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, slopes = array<f32: 0.5, 0.25, 0.1, 0.5>, rounded_slopes} : tensor<?x64xf32>, tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Slopes fall with the distance back.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // expected-error@+1 {{attention_c5: what looks both ways has no slopes}}
+  %y = lm.attention %x, %k, %v state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, slopes = array<f32: 0.5, 0.25, 0.125, 0.5>, bidirectional} : tensor<?x64xf32>, tensor<?x32xf32>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
 // A soft cap is not negative.
 lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
 lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
@@ -1084,6 +1140,25 @@ lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x
   %q, %c = lm.rope_cache_write %qkv, %r state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
   // expected-error@+1 {{cached_attention_c5: groups of 32 straddle heads of 16}}
   %y = lm.cached_attention %q, %c state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 8 : i64} : tensor<?x64xf32> -> !lm.quantized<64, group = 32, bits = 16>
+  lm.return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A slope for each query head.
+lm.source @src {name = "a", size = 65536 : i64, hash = "00000000deadbeef"}
+lm.weight @w [64, 64] encoding <f32> layout r16 parts [#lm.part<source = @src, name = "t", offset = 0, size = 16384, stored = f32, rows = 64, columns = 64>]
+lm.weight @freq [8] encoding <f32> layout row value dense<1.0> : tensor<8xf32>
+lm.weight @v [64] encoding <f32> layout row value dense<1.0> : tensor<64xf32>
+lm.weight @v16 [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>
+lm.state @kv {layers = 2 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, dtype = f16, window = 8 : i64}
+lm.program @main(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
+  %x = lm.embed %tokens, @w : tensor<?x64xf32>
+  %qkv = lm.concat %x, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x128xf32>
+  %r = lm.rope_table %positions, @freq : tensor<?x16xf32>
+  %q, %c = lm.rope_cache_write %qkv, %r state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, rotary_dim = 16 : i64} : tensor<?x128xf32>, tensor<?x16xf32> -> tensor<?x64xf32>
+  // expected-error@+1 {{cached_attention_c6: expected 4 slopes, found 1}}
+  %y = lm.cached_attention %q, %c state @kv[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, window = 8 : i64, slopes = array<f32: 0.5>} : tensor<?x64xf32> -> tensor<?x64xf32>
   lm.return %x : tensor<?x64xf32>
 }
 

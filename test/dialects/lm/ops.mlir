@@ -90,6 +90,8 @@ lm.program @encoder(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor
   // CHECK: %[[X:.*]] = lm.embed %arg0, @embed bias @norm : tensor<?x64xf32>
   %x = lm.embed %tokens, @embed bias @norm : tensor<?x64xf32>
   %k, %v = lm.split %x : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x32xf32>
+  // CHECK: lm.attention {{.*}}rounded_slopes, scale = 2.500000e-01 : f32, slopes = array<f32: 5.000000e-01, 2.500000e-01, 1.250000e-01, 6.250000e-02>}
+  %rounded = lm.attention %x, %k, %v state @kv_all[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, slopes = array<f32: 0.5, 0.25, 0.125, 0.0625>, rounded_slopes} : tensor<?x64xf32>, tensor<?x32xf32>
   // CHECK: %[[A:.*]] = lm.attention %[[X]], %{{.*}}, %{{.*}} state @kv_all[0] {bidirectional, head_dim
   %a = lm.attention %x, %k, %v state @kv_all[0] {heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, scale = 0.25 : f32, bidirectional} : tensor<?x64xf32>, tensor<?x32xf32>
   // CHECK: %[[P:.*]] = lm.pool mean %[[A]] {normalize} : tensor<?x64xf32>

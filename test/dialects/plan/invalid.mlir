@@ -468,6 +468,49 @@ plan.target @cuda layout "mma16" levels ["sm_90"] logits @y {
 }
 // -----
 
+// Experts whose kernel wants two parts, and rows of one.
+plan.source @src0 name "m" size 65536 hash "2d06800538d394c2"
+plan.weight @w encoding <f16> layout mma16 rows 32 columns 8 parts [#plan.part<source = @src0, name = "w", offset = 0, size = 512, stored = f16, rows = 32, columns = 8>]
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @y {
+  plan.buffer @x domain slot : !plan.half_rows<8>
+  plan.buffer @order domain token : !plan.rows<5>
+  plan.buffer @y domain slot : !plan.rows<16>
+  plan.kernel @expert_linear_f16x2_t8 op "expert_linear" config {} scratch 0 geometry <threads = 128, shared = 0, rows = 32, tokens = 8>
+  plan.segment @main {
+    // expected-error @below {{expert_linear_c8: kernel @expert_linear_f16x2_t8 reads half rows of two parts, found '!plan.half_rows<8>'}}
+    plan.expert_linear @x order @order weight @w to @y k = 8 n = 16 experts = 2 top_k = 1 variants [#plan.variant<1, 0, @expert_linear_f16x2_t8>]
+  }
+}
+// -----
+
+// Slots of two parts, of rows that have one.
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @y {
+  plan.buffer @x domain token : !plan.half_rows<8>
+  plan.buffer @order domain token : !plan.rows<5>
+  plan.buffer @slots domain slot : !plan.half_rows<8, parts = 2>
+  plan.buffer @y domain logit_row : !plan.rows<16>
+  plan.kernel @dispatch op "dispatch" config {} scratch 0 geometry <threads = 256, shared = 0, rows = 1, tokens = 1>
+  plan.segment @main {
+    // expected-error @below {{dispatch_c6: expected input @x with as many parts as the output has, found '!plan.half_rows<8>' and '!plan.half_rows<8, parts = 2>'}}
+    plan.dispatch @x order @order to @slots width = 8 experts = 2 top_k = 1 variants [#plan.variant<1, 0, @dispatch>]
+  }
+}
+// -----
+
+// Slots of half rows, of rows that are floats.
+plan.target @cuda layout "mma16" levels ["sm_90"] logits @y {
+  plan.buffer @x domain token : !plan.rows<8>
+  plan.buffer @order domain token : !plan.rows<5>
+  plan.buffer @slots domain slot : !plan.half_rows<8>
+  plan.buffer @y domain logit_row : !plan.rows<16>
+  plan.kernel @dispatch op "dispatch" config {} scratch 0 geometry <threads = 256, shared = 0, rows = 1, tokens = 1>
+  plan.segment @main {
+    // expected-error @below {{dispatch_c6: expected input @x as half rows of 8 columns, found '!plan.rows<8>'}}
+    plan.dispatch @x order @order to @slots width = 8 experts = 2 top_k = 1 variants [#plan.variant<1, 0, @dispatch>]
+  }
+}
+// -----
+
 // Three parts.
 // expected-error @below {{half_rows_c2: expected 1 or 2 parts, found 3}}
 module attributes {test.type = !plan.half_rows<8, parts = 3>} {}

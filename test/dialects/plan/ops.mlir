@@ -65,6 +65,7 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
     plan.kernel @gated op "gated" config {activation = "silu"} scratch 0
     plan.kernel @rope_write op "rope_cache_write" config {} scratch 0
     plan.kernel @attention op "attention" config {} scratch 1024
+    plan.kernel @alibi_attention op "alibi_attention" config {} scratch 1024
     plan.kernel @gather op "gather_rows" config {} scratch 0
     plan.kernel @pool op "pool" config {} scratch 0
     // CHECK: plan.segment @early output @h {
@@ -87,6 +88,9 @@ module attributes {plan.provenance = {compiler = "ingot 0.1.0", pipeline = "buil
       // CHECK: plan.attention @q state @kv0 layer 1 to @a heads = 4 kv_heads = 2 head_dim = 8 window = 0 scale = 5.000000e-01 soft_cap = 0.000000e+00
       plan.attention @q state @kv0 layer 1 to @a heads = 4 kv_heads = 2 head_dim = 8 window = 0
         scale = 0.5 soft_cap = 0.0 variants [#plan.variant<1, 0, @attention>]
+      // CHECK: plan.attention {{.*}}@alibi_attention>] {rounded_slopes, slopes = array<f32: 5.000000e-01, 2.500000e-01, 1.250000e-01, 6.250000e-02>}
+      plan.attention @q state @kv0 layer 1 to @a heads = 4 kv_heads = 2 head_dim = 8 window = 0
+        scale = 0.5 soft_cap = 0.0 variants [#plan.variant<1, 0, @alibi_attention>] {slopes = array<f32: 0.5, 0.25, 0.125, 0.0625>, rounded_slopes}
       // A residual is updated in place.
       // CHECK: plan.linear @xq8 weight @o residual @h to @h
       plan.linear @xq8 weight @o residual @h to @h k = 32 n = 32 column = 0 domain = token

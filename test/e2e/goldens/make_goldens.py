@@ -31,7 +31,8 @@ from gguf import GGUFReader, dequantize
 from tokenizers import Tokenizer
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaConfig, LlamaForCausalLM
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText,
+                          AutoTokenizer, DynamicCache, LlamaConfig, LlamaForCausalLM)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS_FOLDER = os.path.join(HERE, "..", "..", "models")
@@ -150,20 +151,27 @@ def load_coded(folder):
 
 def load_pair(name, args):
     """(float32 model, float64 model) with equal weights."""
+    auto, attention = AutoModelForCausalLM, "eager"
     if name == SMOLLM2:
         single = load_gguf(args.smollm2)
     elif name == CODED:
         single = load_coded(os.path.join(MODELS_FOLDER, name))
     else:
-        single = AutoModelForCausalLM.from_pretrained(
-            os.path.join(MODELS_FOLDER, name), dtype=torch.float32, attn_implementation="eager")
+        folder = os.path.join(MODELS_FOLDER, name)
+        config = AutoConfig.from_pretrained(folder)
+        if hasattr(config, "vision_config"):
+            auto = AutoModelForImageTextToText
+        # Eager, Falcon adds the bias of ALiBi twice: to the scores and with the mask.
+        if getattr(config, "alibi", False):
+            attention = "sdpa"
+        single = auto.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention)
     # Experts one by one: grouped products are not made for float64.
     if hasattr(single, "set_experts_implementation"):
         single.set_experts_implementation("eager")
     weights = single.state_dict()
     with Float64():
-        double = AutoModelForCausalLM.from_config(
-            single.config, dtype=torch.float64, attn_implementation="eager")
+        double = auto.from_config(
+            single.config, dtype=torch.float64, attn_implementation=attention)
         double.load_state_dict({k: v.double() for k, v in weights.items()})
         double.tie_weights()
         if hasattr(double, "set_experts_implementation"):

@@ -1,6 +1,7 @@
 // RUN: ingot-opt %s -select-kernels="target=cuda sms=sm_80,sm_90a,sm_90" -mlir-print-debuginfo -mlir-print-local-scope | FileCheck %s
 // RUN: ingot-opt %s -select-kernels="target=cuda,cpu levels=x86-64-v3" | FileCheck %s --check-prefix=BOTH
 // RUN: ingot-opt %s -select-kernels="target=cuda" -assign-buffers -assign-weights | FileCheck %s --check-prefix=PLACED
+// RUN: sed -e 's/window = 64 : i64} : tensor/window = 64 : i64, slopes = array<f32: 0.5, 0.25>} : tensor/' %s | not ingot-opt -select-kernels="target=cuda" 2>&1 | FileCheck %s --check-prefix=SLOPES
 
 // The same layer for CUDA devices: linears read half rows, which norms, gates and
 // attention write, or a quantize launch where whoever makes the rows cannot.
@@ -40,6 +41,9 @@
 // CHECK-NEXT: plan.gather_rows
 // CHECK-NEXT: plan.rms_norm @select weight @norm quantized @final_norm.halves {{.*}} domain = logit_row
 // CHECK-NEXT: plan.linear @final_norm.halves weight @embed to @lm_head
+
+// Slopes have no kernels on CUDA.
+// SLOPES: error: {{.*}}has slopes (ALiBi), for which there is no kernel for CUDA
 
 // Two targets share vectors; matrices are packed for each.
 // BOTH: plan.weight @embed.mma16 encoding <f16> layout mma16

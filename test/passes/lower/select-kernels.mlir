@@ -1,8 +1,13 @@
 // RUN: ingot-opt %s -select-kernels="levels=x86-64-v3" -mlir-print-debuginfo -mlir-print-local-scope | FileCheck %s
 // RUN: ingot-opt %s -select-kernels | FileCheck %s --check-prefix=ALL
+// RUN: sed -e 's/window = 64 : i64} : tensor/window = 64 : i64, slopes = array<f32: 0.5, 0.25>, rounded_slopes} : tensor/' %s | ingot-opt -select-kernels="levels=x86-64-v3" | FileCheck %s --check-prefix=SLOPES
 
 // A layer with a mixed projection, cut in two segments: each operator becomes a
 // launch that is named by its location, and nothing of lm is left.
+
+// Attention with slopes has kernels of its own.
+// SLOPES: plan.kernel @[[K:alibi_attention_h16_f16_[a-z0-9]+]] op "alibi_attention"
+// SLOPES: plan.attention {{.*}}variants [#plan.variant<1, 0, @[[K]]>] {rounded_slopes, slopes = array<f32: 5.000000e-01, 2.500000e-01>}
 
 // All levels, the best first, where none is named.
 // ALL: plan.target @cpu layout "r16" levels ["avx512-vnni", "x86-64-v3"]

@@ -7,9 +7,11 @@
 // RUN: not ingot-opt %s -prune-heads="kv-heads=2" 2>&1 | FileCheck %s --check-prefix=HEADS
 // RUN: not ingot-opt %s -prune-heads="kv-heads=0,2" 2>&1 | FileCheck %s --check-prefix=NOHEAD
 // RUN: not ingot-opt %s -prune-heads="kv-heads=1,2" 2>&1 | FileCheck %s --check-prefix=NOQ
+// RUN: sed -e 's/scale = 0.25 : f32/scale = 0.25 : f32, slopes = array<f32: 0.5, 0.5, 0.5, 0.5>/' %s | not ingot-opt -prune-heads="kv-heads=1,2" 2>&1 | FileCheck %s --check-prefix=SLOPES
 // RUN: not ingot-opt %s -prune-layers="layers=2" 2>&1 | FileCheck %s --check-prefix=LAYER
 // RUN: not ingot-opt %s -prune-layers="layers=1,1" 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not ingot-opt %s -prune-layers="layers=0,1" 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: sed -e 's/@layer.1.down :/@layer.0.down :/' -e '/^lm.weight.*pruned /d' %s | not ingot-opt -prune-layers="layers=0" 2>&1 | FileCheck %s --check-prefix=TIED
 
 // One number for each layer, and none that grows.
 // COUNT: error: prune-ffn: columns of 1 layers, the model has 2
@@ -23,9 +25,12 @@
 // HEADS: error: prune-heads: key heads of 1 layers, the model has 2
 // NOHEAD: error: prune-heads: layer 0 to 0 key heads, it has 2
 // NOQ: error: prune-heads: needs @layer.0.q.pruned, which the module lacks
+// SLOPES: error: {{.*}}prune-heads: heads with slopes of their own (ALiBi) are not pruned
 // LAYER: error: prune-layers: layer 2, expected each of 0 to 1 once at most
 // TWICE: error: prune-layers: layer 1, expected each of 0 to 1 once at most
 // ALL: error: prune-layers: no layer is left
+// The weight of a layer that goes is not another's, by whatever name.
+// TIED: error: {{.*}}prune-layers: is of layer 0, which goes, and read by one that stays
 module attributes {lm.model = {family = "f", name = "n", architecture = "a", vocab = 64 : i64, hidden = 64 : i64, context = 64 : i64, tied_head = true, parameters = 1 : i64, eos = array<i64: 2>, source_bytes = 1 : i64, sampling = {}, layers = [{index = 0 : i64, heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, ffn = 96 : i64, rotary_dim = 16 : i64, rope_theta = 1.0e4 : f64, rope_kind = "default", rope_attention_factor = 1.0 : f64, window = 0 : i64, softmax_scale = 0.25 : f64, soft_cap = 0.0 : f64, activation = "silu", norm_eps = 1.0e-5 : f64, qk_norm = false, qkv_bias = false, output_bias = false}, {index = 1 : i64, heads = 4 : i64, kv_heads = 2 : i64, head_dim = 16 : i64, ffn = 96 : i64, rotary_dim = 16 : i64, rope_theta = 1.0e4 : f64, rope_kind = "default", rope_attention_factor = 1.0 : f64, window = 0 : i64, softmax_scale = 0.25 : f64, soft_cap = 0.0 : f64, activation = "silu", norm_eps = 1.0e-5 : f64, qk_norm = false, qkv_bias = false, output_bias = false}], tokenizer = {kind = "none"}, templates = [], licence = "", model_card = ""}} {
 lm.source @src0 {name = "a", size = 1048576 : i64, hash = "00000000deadbeef"}
 lm.source @pruned {name = "b", size = 1048576 : i64, hash = "00000000deadbeef"}

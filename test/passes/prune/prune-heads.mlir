@@ -1,5 +1,8 @@
 // RUN: ingot-opt %s -prune-heads="kv-heads=2,1" | FileCheck %s
 // RUN: ingot-opt %s -prune-heads="kv-heads=2,1" -ingot-import -ingot-simplify -ingot-compress="encoding=int4 group=32" -ingot-fuse -ingot-lower | FileCheck %s --check-prefix=LOWERED
+// RUN: sed -e 's/^lm.state @kv0/lm.weight @hn [16] encoding <f32> layout row value dense<1.0> : tensor<16xf32>\n&/' -e 's/^\( *\)%qr1 = lm.rotary %q1/\1%qn1 = lm.head_norm %q1, @hn {heads = 4 : i64, head_dim = 16 : i64, eps = 1.0e-6 : f32} : tensor<?x64xf32> loc("layer.1.q_norm")\n\1%qr1 = lm.rotary %qn1/' %s | ingot-opt -prune-heads="kv-heads=2,1" | FileCheck %s --check-prefix=NORM
+// A norm that all heads share is of fewer heads.
+// NORM: lm.head_norm {{.*}}heads = 2 : i64} : tensor<?x32xf32>
 
 // The second layer keeps one of its two key heads, and two of its four query heads.
 // CHECK: heads = 4 : i64, index = 0 : i64, kv_heads = 2

@@ -1,5 +1,13 @@
 // RUN: ingot-opt %s -prune-layers="layers=1,2" --mlir-print-debuginfo | FileCheck %s
 // RUN: ingot-opt %s -prune-layers="layers=1,2" -ingot-import -ingot-simplify -ingot-compress="encoding=int4 group=32" -ingot-fuse -ingot-lower | FileCheck %s --check-prefix=LOWERED
+// RUN: sed -e 's/^lm.state @kv0 {layers = 4\(.*\)}$/lm.state @kv0 {layers = 3\1}\nlm.state @kv1 {layers = 1\1, window = 64 : i64}/' -e '/^lm.weight @embed / { p; s/@embed/@unused/ }' -e '/layer.3.attention/ { s/@kv0.3./@kv1[0]/; s/heads = 4/window = 64 : i64, heads = 4/ }' %s | ingot-opt -prune-layers="layers=1,2" | FileCheck %s --check-prefix=WINDOW
+// Parameters are of the weights that are read. Layers of one geometry and two windows
+// keep two states.
+// WINDOW: parameters = 65856 : i64
+// WINDOW: lm.state @kv0 {{.*}}layers = 1 : i64}
+// WINDOW: lm.state @kv1 {{.*}}layers = 1 : i64, window = 64 : i64}
+// WINDOW: lm.attention {{.*}} state @kv0[0]
+// WINDOW: lm.attention {{.*}} state @kv1[0]
 
 // Two layers are left: the first, healed, and the last, which has number 1 now, in
 // lm.model, in the names of its weights and in the locations.

@@ -1,5 +1,9 @@
 // RUN: ingot-opt %s -quantize-weights="encoding=int4 group=32" | FileCheck %s --check-prefix=INT4
 // RUN: ingot-opt %s -quantize-weights=encoding=f16 | FileCheck %s --check-prefix=F16
+// RUN: ingot-opt %s -quantize-weights="encoding=int4 group=32 overrides=router=int8" | FileCheck %s --check-prefix=ROUTER
+// RUN: ingot-opt %s -quantize-weights="encoding=int4 group=32 overrides=*=int8-g32,router=none" | FileCheck %s --check-prefix=KEPT
+// RUN: not ingot-opt %s -quantize-weights="encoding=int4 overrides=experts=int4-g32-gptq" 2>&1 | FileCheck %s --check-prefix=METHOD
+// RUN: not ingot-opt %s -quantize-weights="encoding=int4 overrides=embed=int8-awq" 2>&1 | FileCheck %s --check-prefix=TABLE
 // RUN: ingot-opt %s -quantize-weights="encoding=int8 group=32" -insert-quantize | FileCheck %s --check-prefix=INSERT
 
 // The matrices of experts are matrices; what chooses them gets no integers.
@@ -7,6 +11,17 @@
 // INT4: lm.weight @experts {{.*}} encoding <i4, group = 32> layout r16 method "rtn"
 // F16: lm.weight @router {{.*}} encoding <f16>
 // F16: lm.weight @experts {{.*}} encoding <f16>
+
+// An override that names the router is taken at its word, by a wide pattern as well;
+// a later one gives it its floats back.
+// ROUTER: lm.weight @router {{.*}} encoding <i8, group = 64> layout r16 method "rtn"
+// ROUTER: lm.weight @experts {{.*}} encoding <i4, group = 32> layout r16 method "rtn"
+// KEPT: lm.weight @router {{.*}} encoding <f32> layout r16 parts
+// KEPT: lm.weight @experts {{.*}} encoding <i8, group = 32> layout r16 method "rtn"
+
+// Codes by the inputs are for what calibration sees: experts alone have none.
+// METHOD: error: quantize-weights: override "experts=int4-g32-gptq": expected the method rtn, found gptq: tables, heads and experts are rounded
+// TABLE: error: quantize-weights: override "embed=int8-awq": expected the method rtn, found awq: tables, heads and experts are rounded
 
 // Experts read quantised slots, and the router float rows.
 // INSERT: %[[ROUTES:.*]] = lm.route

@@ -345,3 +345,67 @@ func.func @partial(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x3x8xf32>, %v: tensor<
   %5 = onnx.MatMul(%4, %v) : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
   return %5 : tensor<1x4x3x8xf32>
 }
+
+// Keys that were rounded to eight bits on the way stay rounded.
+// CHECK-LABEL: func.func @rounded_keys
+// CHECK: %[[ROUNDED:.*]] = onnx.Cast(%{{.*}}) {{.*}}(tensor<1x4x3x8xf8E4M3FN>) -> tensor<1x4x3x8xf32>
+// CHECK: onnx.Attention(%arg0, %[[ROUNDED]], %arg2,
+func.func @rounded_keys(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x3x8xf32>, %v: tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32> {
+  %c = onnx.Cast(%k) {to = f8E4M3FN} : (tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf8E4M3FN>
+  %d = onnx.Cast(%c) {to = f32} : (tensor<1x4x3x8xf8E4M3FN>) -> tensor<1x4x3x8xf32>
+  %0 = onnx.Transpose(%d) {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x4x3x8xf32>) -> tensor<1x4x8x3xf32>
+  %1 = onnx.MatMul(%q, %0) : (tensor<1x4x3x8xf32>, tensor<1x4x8x3xf32>) -> tensor<1x4x3x3xf32>
+  %2 = onnx.Softmax(%1) {axis = -1 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+  %3 = onnx.MatMul(%2, %v) : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
+  return %3 : tensor<1x4x3x8xf32>
+}
+
+// A cap that is negative on both sides of an odd function is the cap.
+// CHECK-LABEL: func.func @negative_cap
+// CHECK: onnx.Attention
+// CHECK-SAME: softcap = 2.000000e+00 : f32
+func.func @negative_cap(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x3x8xf32>, %v: tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32> {
+  %0 = onnx.Transpose(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x4x3x8xf32>) -> tensor<1x4x8x3xf32>
+  %1 = onnx.MatMul(%q, %0) : (tensor<1x4x3x8xf32>, tensor<1x4x8x3xf32>) -> tensor<1x4x3x3xf32>
+  %cap = onnx.Constant() {value = dense<-2.0> : tensor<f32>} : () -> tensor<f32>
+  %c0 = onnx.Div(%1, %cap) : (tensor<1x4x3x3xf32>, tensor<f32>) -> tensor<1x4x3x3xf32>
+  %c1 = onnx.Tanh(%c0) : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+  %c2 = onnx.Mul(%c1, %cap) : (tensor<1x4x3x3xf32>, tensor<f32>) -> tensor<1x4x3x3xf32>
+  %2 = onnx.Softmax(%c2) {axis = -1 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+  %3 = onnx.MatMul(%2, %v) : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
+  return %3 : tensor<1x4x3x8xf32>
+}
+
+// As many positions as heads, and keys [batch, positions, heads, size]: another transposition than that
+// of the last two dimensions is no attention over them as they are.
+// CHECK-LABEL: func.func @positions_before_heads
+// CHECK-NOT: onnx.Attention
+// CHECK: onnx.Softmax
+func.func @positions_before_heads(%q: tensor<1x4x4x8xf32>, %k: tensor<1x4x4x8xf32>, %v: tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32> {
+  %0 = onnx.Transpose(%k) {perm = array<i64: 0, 2, 3, 1>} : (tensor<1x4x4x8xf32>) -> tensor<1x4x8x4xf32>
+  %1 = onnx.MatMul(%q, %0) : (tensor<1x4x4x8xf32>, tensor<1x4x8x4xf32>) -> tensor<1x4x4x4xf32>
+  %2 = onnx.Softmax(%1) {axis = -1 : i64} : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %3 = onnx.MatMul(%2, %v) : (tensor<1x4x4x4xf32>, tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  return %3 : tensor<1x4x4x8xf32>
+}
+
+// Heads that a reshape cut out of positions are not those of the tensor before it.
+// CHECK-LABEL: func.func @heads_of_positions
+// CHECK-NOT: onnx.Attention(%arg0, %arg1,
+// CHECK: return
+func.func @heads_of_positions(%q: tensor<1x4x3x8xf32>, %k: tensor<1x1x6x8xf32>, %v: tensor<1x1x6x8xf32>) -> tensor<1x4x3x8xf32> {
+  %five = onnx.Constant() {value = dense<[1, 2, 1, 3, 8]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %wide = onnx.Constant() {value = dense<[1, 2, 2, 3, 8]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %four = onnx.Constant() {value = dense<[1, 4, 3, 8]> : tensor<4xi64>} : () -> tensor<4xi64>
+  %k0 = onnx.Reshape(%k, %five) : (tensor<1x1x6x8xf32>, tensor<5xi64>) -> tensor<1x2x1x3x8xf32>
+  %k1 = onnx.Expand(%k0, %wide) : (tensor<1x2x1x3x8xf32>, tensor<5xi64>) -> tensor<1x2x2x3x8xf32>
+  %k2 = onnx.Reshape(%k1, %four) : (tensor<1x2x2x3x8xf32>, tensor<4xi64>) -> tensor<1x4x3x8xf32>
+  %v0 = onnx.Reshape(%v, %five) : (tensor<1x1x6x8xf32>, tensor<5xi64>) -> tensor<1x2x1x3x8xf32>
+  %v1 = onnx.Expand(%v0, %wide) : (tensor<1x2x1x3x8xf32>, tensor<5xi64>) -> tensor<1x2x2x3x8xf32>
+  %v2 = onnx.Reshape(%v1, %four) : (tensor<1x2x2x3x8xf32>, tensor<4xi64>) -> tensor<1x4x3x8xf32>
+  %0 = onnx.Transpose(%k2) {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x4x3x8xf32>) -> tensor<1x4x8x3xf32>
+  %1 = onnx.MatMul(%q, %0) : (tensor<1x4x3x8xf32>, tensor<1x4x8x3xf32>) -> tensor<1x4x3x3xf32>
+  %2 = onnx.Softmax(%1) {axis = -1 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+  %3 = onnx.MatMul(%2, %v2) : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
+  return %3 : tensor<1x4x3x8xf32>
+}

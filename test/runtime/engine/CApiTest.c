@@ -10,6 +10,88 @@
       return #condition;                                                       \
   } while (0)
 
+/* Structs as programs of other ages have them. The first was compiled before
+ * `device` and `ignore_eos` were there, the second knows one field more. */
+typedef struct {
+  ingot_options now;
+  uint64_t later;
+} newer_options;
+typedef struct {
+  ingot_request now;
+  uint64_t later;
+} newer_request;
+
+static int isUntouched(const unsigned char *bytes, size_t from, size_t to) {
+  for (; from < to; ++from)
+    if (bytes[from] != 0xa5)
+      return 0;
+  return 1;
+}
+
+static const char *olderAndNewer(const char *path) {
+  union {
+    ingot_options now;
+    unsigned char bytes[sizeof(ingot_options)];
+  } options;
+  union {
+    ingot_request now;
+    unsigned char bytes[sizeof(ingot_request)];
+  } request;
+  const size_t optionsBytes = offsetof(ingot_options, device);
+  const size_t requestBytes = offsetof(ingot_request, ignore_eos);
+  newer_options newer;
+  newer_request asked;
+  ingot_engine *engine = NULL;
+  ingot_result *result = NULL;
+  int32_t prompt[3] = {3, 4, 5};
+
+  /* Older: nothing beyond its end is written, nor read. */
+  memset(&options, 0xa5, sizeof options);
+  ingot_options_init_sized(&options.now, optionsBytes);
+  EXPECT(options.now.struct_size == optionsBytes);
+  EXPECT(options.now.sequences >= 1 && options.now.level == NULL);
+  EXPECT(isUntouched(options.bytes, optionsBytes, sizeof options));
+  EXPECT(ingot_open(path, &options.now, &engine) == INGOT_OK);
+  memset(&request, 0xa5, sizeof request);
+  ingot_request_init_sized(engine, &request.now, requestBytes);
+  EXPECT(request.now.struct_size == requestBytes);
+  EXPECT(request.now.max_tokens == -1 && request.now.num_stop_ids == 0);
+  EXPECT(isUntouched(request.bytes, requestBytes, sizeof request));
+  request.now.prompt_ids = prompt;
+  request.now.num_prompt_ids = 3;
+  request.now.max_tokens = 2;
+  EXPECT(ingot_generate(engine, &request.now, &result) == INGOT_OK);
+  EXPECT(ingot_result_num_tokens(result) == 2);
+  ingot_result_free(result);
+
+  /* Newer: its own fields begin at zero, and are refused when they are set. */
+  memset(&asked, 0xa5, sizeof asked);
+  ingot_request_init_sized(engine, &asked.now, sizeof asked);
+  EXPECT(asked.now.struct_size == sizeof asked && asked.later == 0);
+  asked.now.prompt_ids = prompt;
+  asked.now.num_prompt_ids = 3;
+  asked.now.max_tokens = 2;
+  EXPECT(ingot_generate(engine, &asked.now, &result) == INGOT_OK);
+  ingot_result_free(result);
+  asked.later = 1;
+  EXPECT(ingot_generate(engine, &asked.now, &result) == INGOT_UNSUPPORTED);
+  EXPECT(strstr(ingot_error_message(), "request sets a field at byte") != NULL);
+  ingot_close(engine);
+  memset(&newer, 0xa5, sizeof newer);
+  ingot_options_init_sized(&newer.now, sizeof newer);
+  EXPECT(newer.later == 0);
+  EXPECT(ingot_open(path, &newer.now, &engine) == INGOT_OK);
+  ingot_close(engine);
+  newer.later = 1;
+  EXPECT(ingot_open(path, &newer.now, &engine) == INGOT_UNSUPPORTED);
+  EXPECT(engine == NULL);
+
+  /* Not initialised at all. */
+  options.now.struct_size = 0;
+  EXPECT(ingot_open(path, &options.now, &engine) == INGOT_INVALID_INPUT);
+  return NULL;
+}
+
 const char *ingotCApiTest(const char *path, const char *missing);
 
 const char *ingotCApiTest(const char *path, const char *missing) {
@@ -93,5 +175,5 @@ const char *ingotCApiTest(const char *path, const char *missing) {
   ingot_close(engine);
   ingot_close(NULL);
   ingot_result_free(NULL);
-  return NULL;
+  return olderAndNewer(path);
 }

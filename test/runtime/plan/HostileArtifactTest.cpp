@@ -1,7 +1,7 @@
 // A file from anywhere gives an error, never a crash. Each mutation of the plan
 // is one kind of lie, found by meaning; random damage is tried thousands of
 // times, with the checksums put right so that it gets past them.
-#include "runtime/plan/KernelAbi.h"
+#include "runtime/plan/CudaAbi.h"
 #include "test/runtime/plan/TinyCudaArtifact.h"
 
 #include <gmock/gmock.h>
@@ -316,6 +316,26 @@ TEST(HostileArtifactTest, meaning) {
        [](auto &t) {
          launch(t, "layer.0.attention").params.AsAttention()->heads = 3;
        }},
+      {"3 slopes of",
+       [](auto &t) {
+         launch(t, "layer.0.attention").params.AsAttention()->slopes = {1, 1,
+                                                                        1};
+       }},
+      {"a slope is not finite",
+       [](auto &t) {
+         auto &attention = *launch(t, "layer.0.attention").params.AsAttention();
+         attention.slopes.assign(attention.heads, NAN);
+       }},
+      {"rounded slopes, and none given",
+       [](auto &t) {
+         launch(t, "layer.0.attention").params.AsAttention()->rounded_slopes =
+             true;
+       }},
+      {"kernel is for \"attention\", the launch is \"alibi_attention\"",
+       [](auto &t) {
+         auto &attention = *launch(t, "layer.0.attention").params.AsAttention();
+         attention.slopes.assign(attention.heads, 0.5f);
+       }},
       {"straddle heads",
        [](auto &t) {
          auto &s = *t.plan.targets[0]->buffers[8];
@@ -538,24 +558,12 @@ TEST(HostileArtifactTest, cuda) {
              attention(t)->quantized = int(&buffer - &target(t).buffers[0]);
          attention(t)->output = -1;
        }},
-      {"exits have no code for CUDA",
+      {"name or head is missing",
        [&](auto &t) {
          target(t).exits.push_back(std::make_unique<fbs::ExitT>());
        }},
       {"has no kernels for CUDA",
-       [&](auto &t) {
-         target(t).slots = 1;
-         fbs::RouteT route;
-         route.logits = 0, route.routes = 0;
-         route.experts = 32, route.top_k = 1;
-         auto buffer = std::make_unique<fbs::BufferT>();
-         buffer->name = "routes";
-         buffer->columns = 2;
-         buffer->row_bytes = 8;
-         target(t).buffers.push_back(std::move(buffer));
-         route.routes = int(target(t).buffers.size()) - 1;
-         find(t, fbs::Params::Embed).params.Set(std::move(route));
-       }},
+       [&](auto &t) { find(t, fbs::Params::Embed).params.Set(fbs::PoolT()); }},
   };
   TempFolder folder;
   TinyArtifact good = tinyCudaArtifact();
@@ -567,6 +575,124 @@ TEST(HostileArtifactTest, cuda) {
   EXPECT_TRUE(status.isOk()) << status.message();
   for (const Lie &lie : lies) {
     TinyArtifact tiny = tinyCudaArtifact();
+    lie.tell(tiny);
+    Status refused = openBytes(folder, tiny.bytes());
+    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
+    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
+  }
+}
+
+// The same model's experts for CUDA devices: rows of tokens and slots are half rows.
+TinyArtifact withCudaExperts() {
+  TinyArtifact tiny = tinyCudaArtifact();
+  fbs::TargetT &target = *tiny.plan.targets[0];
+  target.slots = 2;
+  auto buffer = [&](const char *name, std::uint32_t columns, fbs::Domain domain,
+                    int parts) {
+    auto made = std::make_unique<fbs::BufferT>();
+    made->name = name;
+    made->domain = domain;
+    made->columns = columns;
+    made->row_bytes = columns * 4;
+    if (parts > 0) {
+      made->dtype = fbs::DType::f16;
+      made->row_bytes = std::uint64_t(ingot::abi::halfRowBytes(columns, parts));
+      made->scales_offset =
+          std::uint32_t(ingot::abi::halfRowScaleOffset(columns, parts));
+      made->sums_offset =
+          std::uint32_t(ingot::abi::halfRowRestOffset(columns, parts));
+    }
+    target.token_arena_bytes = (target.token_arena_bytes + 63) / 64 * 64;
+    made->offset = target.token_arena_bytes;
+    target.token_arena_bytes +=
+        made->row_bytes * (domain == fbs::Domain::slot ? 2 : 1);
+    target.buffers.push_back(std::move(made));
+    return int(target.buffers.size()) - 1;
+  };
+  const auto token = fbs::Domain::token, slot = fbs::Domain::slot;
+  fbs::DispatchT dispatch;
+  dispatch.input = buffer("token halves", 32, token, 2);
+  dispatch.order = buffer("order", 7, token, 0);
+  dispatch.output = buffer("slot halves", 32, slot, 2);
+  dispatch.width = 32;
+  fbs::ExpertLinearT linear;
+  linear.input = dispatch.output, linear.order = dispatch.order;
+  linear.weight = 6, linear.k = 32, linear.n = 48;
+  linear.output = buffer("fed", 48, slot, 0);
+  auto launch = [&](const char *name, const char *op, const char *kernelName,
+                    auto params) {
+    params.experts = params.top_k = 2;
+    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[0]);
+    kernel->op = op;
+    kernel->name = kernelName;
+    target.kernels.push_back(std::move(kernel));
+    auto made = std::make_unique<fbs::LaunchT>();
+    made->name = name;
+    made->params.Set(std::move(params));
+    made->variants.push_back(std::make_unique<fbs::VariantT>());
+    made->variants[0]->first = 1;
+    made->variants[0]->kernel = std::uint32_t(target.kernels.size()) - 1;
+    auto &launches = target.segments[0]->launches;
+    launches.insert(launches.end() - 3, std::move(made));
+  };
+  launch("dispatch", "dispatch", "dispatch", dispatch);
+  launch("experts", "expert_linear", "expert_linear_f16x2_t8", linear);
+  return tiny;
+}
+
+TEST(HostileArtifactTest, expertsOnCudaDevices) {
+  auto bufferOf = [](TinyArtifact &t, const char *name) -> fbs::BufferT & {
+    for (auto &one : t.plan.targets[0]->buffers)
+      if (one->name == name)
+        return *one;
+    std::abort();
+  };
+  auto onePart = [&](TinyArtifact &t, const char *name) {
+    fbs::BufferT &buffer = bufferOf(t, name);
+    buffer.row_bytes = std::uint64_t(ingot::abi::halfRowBytes(32));
+    buffer.scales_offset = std::uint32_t(ingot::abi::halfRowScaleOffset(32));
+    buffer.sums_offset = 0;
+  };
+  auto indexOf = [](TinyArtifact &t, const char *name) {
+    auto &buffers = t.plan.targets[0]->buffers;
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (buffers[i]->name == name)
+        return int(i);
+    std::abort();
+  };
+  const Lie lies[] = {
+      {"half rows of two parts, the input has one",
+       [&](auto &t) { onePart(t, "token halves"); }},
+      {"reads half rows of two parts, input: buffer \"slot halves",
+       [&](auto &t) { onePart(t, "slot halves"); }},
+      {"is not half rows of 32",
+       [&](auto &t) {
+         launch(t, "dispatch").params.AsDispatch()->output = indexOf(t, "fed");
+       }},
+      {"is not half rows of 32",
+       [&](auto &t) {
+         launch(t, "experts").params.AsExpertLinear()->input =
+             indexOf(t, "fed");
+       }},
+      {"rows of another domain",
+       [&](auto &t) {
+         launch(t, "experts").params.AsExpertLinear()->input =
+             indexOf(t, "token halves");
+       }},
+      {"expected \"mma16\"",
+       [](auto &t) { t.plan.weights[6]->layout = "r16"; }},
+      {"tiles of 16",
+       [](auto &t) { launch(t, "experts").params.AsExpertLinear()->n = 32; }},
+      {"input: buffer 99",
+       [](auto &t) { launch(t, "dispatch").params.AsDispatch()->input = 99; }},
+      {"2 of 2 experts in a target with 1 slots",
+       [](auto &t) { t.plan.targets[0]->slots = 1; }},
+  };
+  TempFolder folder;
+  Status status = openBytes(folder, withCudaExperts().bytes());
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (const Lie &lie : lies) {
+    TinyArtifact tiny = withCudaExperts();
     lie.tell(tiny);
     Status refused = openBytes(folder, tiny.bytes());
     EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;

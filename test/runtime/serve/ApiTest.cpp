@@ -711,3 +711,20 @@ TEST(ApiTest, metricsAndRecords) {
   EXPECT_GE(record.firstTokenSeconds, 0);
   EXPECT_EQ(server.records()[1].status, 400);
 }
+
+// A file that is written to under its mapping is not answered from, even if it
+// looks as before again.
+TEST(ApiTest, aChangedFileIsNotServed) {
+  RunningServer server;
+  EXPECT_EQ(server.complete("").status, 200);
+  EXPECT_EQ(server.get("/health").status, 200);
+  server.engine->isFileChanged = true;
+  TestResponse refused = server.complete("");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.json()["error"]["code"], "model_changed");
+  server.engine->isFileChanged = false;
+  EXPECT_EQ(server.chat("").status, 503);
+  TestResponse health = server.get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_EQ(health.json()["status"], "changed");
+}

@@ -26,6 +26,9 @@ struct FakeEngineState {
   std::atomic<int> tokensPerStep{1};
   std::atomic<int> active{0}, submitted{0}, cancelled{0}, finished{0};
   std::atomic<int> steps{0};
+  std::atomic<bool> isFileChanged{false};
+  std::atomic<bool> holdsChats{false}; // rendering one does not end
+  std::atomic<int> chats{0};           // that are being rendered
 };
 
 class FakeModel : public serve::ServedModel {
@@ -45,10 +48,18 @@ public:
   }
 
   const serve::ModelCard &card() const override { return card_; }
+  Status checkFile() const override {
+    return state_->isFileChanged ? Status::io("fake.ingot: was written to")
+                                 : Status::ok();
+  }
   const Tokenizer &tokenizer() const override { return tokenizer_; }
   bool hasChatTemplate() const override { return true; }
   Result<std::vector<std::int32_t>>
   chatIds(const ChatRequest &request) const override {
+    ++state_->chats;
+    while (state_->holdsChats)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --state_->chats;
     return tokenizer_.encode(request.messagesJson);
   }
 

@@ -375,13 +375,64 @@ TEST(HttpProtocolTest, drainFinishesStreams) {
   TestResponse response = stream.receive();
   EXPECT_TRUE(response.isWhole);
   EXPECT_EQ(response.events().back(), "[DONE]");
-  server.join();
+  EXPECT_EQ(server.join(), serve::ServerEnd::Drained);
   EXPECT_EQ(server.engine->active, 0);
 }
 
+// Whatever a request is doing when the deadline passes, it is told: a stream by
+// an event, all others by 503.
 TEST(HttpProtocolTest, drainHasADeadline) {
   serve::ServerOptions options;
   options.drainTimeout = std::chrono::milliseconds(200);
+  RunningServer server(options);
+  server.engine->isHeld = true;
+  server.engine->holdsChats = true;
+  TestClient uploading(server.port());
+  uploading.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\n"
+                 "Content-Length: 1000\r\n\r\n{");
+  TestClient preparing(server.port());
+  preparing.send(
+      TestClient::post("/v1/chat/completions",
+                       R"({"messages": [{"role": "user", "content": "hi"}]})"));
+  ASSERT_TRUE(eventually([&] { return server.engine->chats == 1; }));
+  TestClient running(server.port());
+  running.send(TestClient::post("/v1/completions", R"({"prompt": "hi"})"));
+  ASSERT_TRUE(eventually([&] { return server.engine->active == 1; }));
+  TestClient stream(server.port());
+  stream.send(TestClient::post(
+      "/v1/completions",
+      R"({"prompt": "hi", "max_tokens": 100, "stream": true})"));
+  ASSERT_TRUE(eventually([&] { return server.engine->active == 2; }));
+  server.server().drain();
+  TestResponse cut = stream.receive();
+  EXPECT_EQ(cut.status, 200);
+  EXPECT_TRUE(cut.isWhole);
+  std::vector<std::string> events = cut.events();
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_NE(events[events.size() - 2].find("shutting down"), std::string::npos);
+  EXPECT_EQ(events.back(), "[DONE]");
+  for (TestClient *each : {&uploading, &preparing, &running}) {
+    TestResponse refused = each->receive();
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_TRUE(refused.isWhole);
+    EXPECT_EQ(refused.headers["retry-after"], "1");
+    EXPECT_NE(refused.body.find("shutting down"), std::string::npos);
+  }
+  for (TestClient *each : {&stream, &uploading, &preparing, &running})
+    each->close();
+  EXPECT_EQ(server.join(), serve::ServerEnd::CutShort);
+  for (const serve::RequestRecord &record : server.records())
+    EXPECT_TRUE(record.status == 503 ||
+                record.error.find("shutting down") != std::string::npos)
+        << record.status << " " << record.error;
+  EXPECT_EQ(server.records().size(), 4u);
+}
+
+// A client that does not take its ending does not hold the server up.
+TEST(HttpProtocolTest, endingsHaveADeadlineToo) {
+  serve::ServerOptions options;
+  options.drainTimeout = std::chrono::milliseconds(1);
+  options.http.endingTimeout = std::chrono::milliseconds(1);
   RunningServer server(options);
   server.engine->isHeld = true;
   TestClient stream(server.port());
@@ -390,6 +441,50 @@ TEST(HttpProtocolTest, drainHasADeadline) {
       R"({"prompt": "hi", "max_tokens": 100, "stream": true})"));
   ASSERT_TRUE(eventually([&] { return server.engine->active == 1; }));
   server.server().drain();
-  server.join();
-  EXPECT_FALSE(stream.receive().isWhole);
+  EXPECT_EQ(server.join(), serve::ServerEnd::CutShort);
+}
+
+// Prompts are prepared beside each other: one that takes for ever does not hold
+// up the next, nor do any number of large ones.
+TEST(HttpProtocolTest, slowPromptsHoldUpNobody) {
+  RunningServer server;
+  server.engine->holdsChats = true;
+  std::string slow = TestClient::post(
+      "/v1/chat/completions", R"({"messages": [{"role": "user", "content": ")" +
+                                  std::string(100'000, 'a') + "\"}]}");
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<TestClient>(server.port()));
+    clients.back()->send(slow);
+  }
+  ASSERT_TRUE(eventually([&] { return server.engine->chats >= 1; }));
+  EXPECT_EQ(server.complete(", \"max_tokens\": 3").status, 200);
+  server.engine->holdsChats = false;
+  for (auto &client : clients)
+    EXPECT_EQ(client->receive().status, 400) << "more than the context holds";
+}
+
+// What waits to be prepared is bounded as the queue is.
+TEST(HttpProtocolTest, promptsThatWaitAreBounded) {
+  serve::ServerOptions options;
+  options.maxQueue = 2; // and 4 of the batch
+  RunningServer server(options);
+  server.engine->holdsChats = true;
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(std::make_unique<TestClient>(server.port()));
+    clients.back()->send(TestClient::post(
+        "/v1/chat/completions",
+        R"({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1})"));
+  }
+  EXPECT_TRUE(eventually([&] { return server.records().size() >= 30; }));
+  server.engine->holdsChats = false;
+  int numRefused = 0;
+  for (auto &client : clients) {
+    TestResponse response = client->receive();
+    numRefused += response.status == 503;
+    EXPECT_TRUE(response.status == 200 || response.status == 503);
+  }
+  EXPECT_GE(numRefused, 30);
+  EXPECT_LT(numRefused, 40);
 }

@@ -43,6 +43,7 @@ public:
   }
   ~RunningServer() {
     engine->isHeld = false;
+    engine->holdsChats = false;
     if (thread_.joinable()) {
       server_->drain();
       thread_.join();
@@ -51,7 +52,10 @@ public:
 
   std::uint16_t port() const { return server_->port(); }
   serve::Server &server() { return *server_; }
-  void join() { thread_.join(); }
+  serve::ServerEnd join() {
+    thread_.join();
+    return end_;
+  }
 
   TestResponse post(const std::string &path, const std::string &body,
                     const std::string &headers = "") {
@@ -87,13 +91,14 @@ private:
       std::abort();
     }
     server_ = std::move(*made);
-    thread_ = std::thread([this] { server_->run(); });
+    thread_ = std::thread([this] { end_ = server_->run(); });
   }
 
   std::mutex mutex_;
   std::vector<serve::RequestRecord> records_;
   std::unique_ptr<serve::Server> server_;
   std::thread thread_;
+  serve::ServerEnd end_ = serve::ServerEnd::Interrupted;
 };
 
 // Waits up to ten seconds for what other threads bring about.

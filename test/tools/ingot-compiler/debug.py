@@ -112,10 +112,10 @@ for a, b in ((scratch / "changed.ingot", models / "tiny-qwen3"), (changed, model
     assert first["worst_column"] == 0 and not report["equal"], first
 
 # What cannot be is refused by name.
-assert "expected --tokens" in run(1, "debug", "trace", right, "-o", dump).stderr
-assert "expected -o FILE" in run(1, "debug", "trace", right, "--tokens", "1").stderr
+assert "expected --tokens" in run(2, "debug", "trace", right, "-o", dump).stderr
+assert "expected -o FILE" in run(2, "debug", "trace", right, "--tokens", "1").stderr
 for flag, value in (("--max-tokens", "2"), ("--tokenizer", right)):  # of a text
-    assert "excludes" in run(1, "debug", "trace", right, "--tokens", "1", flag, value, "-o", dump).stderr
+    assert "excludes" in run(2, "debug", "trace", right, "--tokens", "1", flag, value, "-o", dump).stderr
 assert "tensor \"tokens\"" in run(2, "debug", "compare", right,
                                   models / "tiny-qwen3" / "model.safetensors").stderr
 wide = scratch / "wide.safetensors"
@@ -127,6 +127,6 @@ assert "outside the vocabulary" in run(2, "debug", "trace", right, "--tokens", "
 assert "other tokens" in run(2, "debug", "compare", right, stage, "--tokens", "1,2").stderr
 assert "no tensor is named like" in run(2, "debug", "trace", right, "--tokens", "1", "-o", dump,
                                         "--ops", "nothing").stderr
-assert "layers \"x\"" in run(1, "debug", "trace", right, "--tokens", "1", "-o", dump, "--layers",
+assert "layers \"x\"" in run(2, "debug", "trace", right, "--tokens", "1", "-o", dump, "--layers",
                              "x").stderr
 assert "no such file" in run(2, "debug", "compare", scratch / "absent", right, "--tokens", "1").stderr

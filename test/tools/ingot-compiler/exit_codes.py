@@ -74,17 +74,17 @@ if b"__asan_init" not in program and b"__tsan_init" not in program:
     memory = report["estimates"]["compile_memory_bytes"]
     assert memory / 3 < peak < memory, (peak, memory)
 
-# 1: wrong usage.
-run(1, "--bogus", "check", tiny, "--bogus")
-run(1, "MODEL", "check")
-run(1, "--bogus", "compile", tiny, "--bogus")
-run(1, "MODEL is missing", "compile", "-o", out)
-run(1, "--output is missing", "compile", tiny)
-run(1, "leave out --output", "compile", tiny, "-o", out, "--dump-ir-after", "fuse")
-run(1, "no command is named \"melt\"", "melt")
-run(1, "it needs --output", "compile", tiny, "--dump-ir-after", "fuse", "--json")
+# 2: wrong use of the command line, or of its values.
+run(2, "--bogus", "check", tiny, "--bogus")
+run(2, "MODEL", "check")
+run(2, "--bogus", "compile", tiny, "--bogus")
+run(2, "MODEL is missing", "compile", "-o", out)
+run(2, "--output is missing", "compile", tiny)
+run(2, "leave out --output", "compile", tiny, "-o", out, "--dump-ir-after", "fuse")
+run(2, "no command is named \"melt\"", "melt")
+run(2, "it needs --output", "compile", tiny, "--dump-ir-after", "fuse", "--json")
 
-# 2: an input is missing or broken.
+# 2 as well: an input is missing or broken.
 run(2, "no such file", "compile", str(scratch / "none"), "-o", out)
 run(2, "no phase is named", "compile", tiny, "--dump-ir-after", "melt")
 run(2, "int3", "compile", tiny, "-o", out, "--quantize", "int3")
@@ -99,6 +99,15 @@ run(2, "r.json", "compile", tiny, "-o", out, "--exits", "1", "--exit-maps",
     file("r.json", '{"a": 1}'))
 run(2, "expected at least 8 windows of 16", "fit-exits", tiny, "-o", str(scratch / "maps"),
     "--exits", "1", "--window", "16", "--text", file("short.txt", "To be, or not"))
+run(3, "maps are fitted for models whose codes need none", "fit-exits", tiny, "-o",
+    str(scratch / "maps"), "--exits", "1", "--quantize", "int4-gptq", "--text",
+    str(models / "held-out.txt"))
+# A text is no more than text: what looks like a special token of the model is not one
+# (100 of those would be too few).
+fitted = json.loads(run(0, "", "fit-exits", tiny, "-o", str(scratch / "maps"), "--exits", "1",
+                        "--window", "16", "--json", "--text",
+                        file("special.txt", "<|endoftext|>" * 100)))
+assert fitted["fitted_tokens"] + fitted["held_out_tokens"] > 128, fitted
 # No file but an artifact is replaced, and that is known before the work.
 own = str(scratch / "own")
 shutil.copytree(tiny, own)

@@ -1,6 +1,8 @@
 """The ledger of an artifact: ledger.py LEDGER WHOLE [PLAIN], all JSON of inspect;
 ledger.py --passes TABLE LEDGER: `debug passes` shows each step beside its pass.
 
+ledger.py --by-hand LEDGER STEP EVAL: the step is what `ingot eval --against` found.
+
 With PLAIN, the same artifact made without an evaluation text: all segments but the
 ledger are equal.
 """
@@ -15,6 +17,16 @@ if sys.argv[1] == "--passes":
                           f"{100 * step['top1_agreement']:.2f}", "%"]], (step, shown)
     # The import is no pass; what was measured behind one stands in its row.
     assert [row[0] for row in rows if len(row) > 4 and row[-1] == "%"] == ["compress"] * 2 + ["ledger"]
+    sys.exit()
+if sys.argv[1] == "--by-hand":
+    (step,) = [s for s in json.load(open(sys.argv[2]))["measurements"] if s["step"] == sys.argv[3]]
+    found = json.load(open(sys.argv[4]))
+    assert found["predicted_tokens"] == json.load(open(sys.argv[2]))["evaluation"]["tokens"]
+    for field in ("perplexity", "mean_kl", "p99_kl", "top1_agreement"):
+        assert abs(step[field] - found[field]) <= 1e-5 * step[field], (field, step, found)
+    assert step["mean_kl"] > 1e-6
+    kl = sum(w["kl"] for w in found["by_window"]) / found["predicted_tokens"]
+    assert abs(kl - found["mean_kl"]) <= 1e-9, (kl, found)
     sys.exit()
 ledger, whole = (json.load(open(path)) for path in sys.argv[1:3])
 segments = {s["kind"]: s["xxh3"] for s in whole["segments"]}

@@ -65,7 +65,7 @@ run(2, "expected one of the two", "embed", artifact, "a", "--file", str(file))
 run(2, "text 2: the text has 322 tokens, the longest that is taken has 320; nothing is cut off",
     "embed", artifact, "a", "a " * 320)
 run(2, "the longest that is taken has 4", "embed", artifact, "a cat sat", "--context", "4")
-run(1, "--device", "embed", artifact, "a", "--device", "cuda")
+run(2, "--device", "embed", artifact, "a", "--device", "cuda")
 run(2, "context is 321, expected 1 to 320", "embed", artifact, "a", "--context", "321")
 run(2, 'pooling "max": expected mean, cls or last', "compile", model, "-o", artifact, "--pooling", "max")
 run(2, "is not an encoder; it generates", "compile", str(models / "families/gpt2"), "-o", artifact,

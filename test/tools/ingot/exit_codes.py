@@ -1,6 +1,7 @@
 """Runs ingot on good and bad input and checks exit codes and messages."""
 import fcntl
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -45,8 +46,12 @@ assert run(0, "", "run", good, *greedy[2:], stdin=b"To be") == text
 assert json.loads(run(0, "", "inspect", good, "--json"))["model"]["context"] == 64
 run(0, "checksums verified", "inspect", good, "--verify")
 held_out = file("text.txt", "To be, or not to be, that is the question.\n" * 4)
-assert json.loads(run(0, "", "eval", good, "--text", held_out, "--window", "32",
-                      "--json"))["perplexity"] > 1
+scores = json.loads(run(0, "", "eval", good, "--text", held_out, "--window", "32", "--json"))
+windows = scores["by_window"]
+assert len(windows) == scores["windows"] > 1, scores
+assert sum(w["predicted_tokens"] for w in windows) == scores["predicted_tokens"], scores
+mean = sum(w["negative_log_likelihood"] for w in windows) / scores["predicted_tokens"]
+assert abs(math.exp(mean) / scores["perplexity"] - 1) < 1e-9 and mean > 0, scores
 ids = run(0, "[", "tokenize", good, "--no-special", stdin=b"To be\n")
 assert run(0, "", "tokenize", good, "--decode", stdin=ids.encode()) == '"To be"\n'
 early = str(scratch / "early.ingot")
@@ -56,26 +61,26 @@ curve = json.loads(run(0, "", "measure-exits", early, "--text", held_out, "--win
 assert [point["bytes"] < 1 for point in curve["thresholds"]] == [True, False], curve
 assert curve["thresholds"][1]["disagreement"] == 0 and curve["rows"] > 0, curve
 
-# 1: wrong usage.
-run(1, "subcommand", )
-run(1, 'no command is named "melt"', "melt")
-run(1, 'expected a command, found "--bogus"', "--bogus", "run", good)
-run(1, "--bogus", "run", good, "--bogus")
-run(1, "model is required", "run")
-run(1, "--threads", "run", good, "--threads", "0")
-run(1, "expected a whole number", "run", good, "--max-tokens", "-5")
-run(1, "expected a whole number", "run", good, "--context", "99999999999")
-run(1, "--keep-special", "tokenize", good, "--keep-special")
-run(1, "--chat", "run", good, "--system", "be brief")
-run(1, "--exit-threshold", "run", good, *greedy, "--exit-threshold", "2")
-run(1, "--bogus", "compile", tiny, "--bogus")
+# 2: wrong use of the command line, or of its values.
+run(2, "subcommand", )
+run(2, 'no command is named "melt"', "melt")
+run(2, 'expected a command, found "--bogus"', "--bogus", "run", good)
+run(2, "--bogus", "run", good, "--bogus")
+run(2, "model is required", "run")
+run(2, "--threads", "run", good, "--threads", "0")
+run(2, "expected a whole number", "run", good, "--max-tokens", "-5")
+run(2, "expected a whole number", "run", good, "--context", "99999999999")
+run(2, "--keep-special", "tokenize", good, "--keep-special")
+run(2, "--chat", "run", good, "--system", "be brief")
+run(2, "--exit-threshold", "run", good, *greedy, "--exit-threshold", "2")
+run(2, "--bogus", "compile", tiny, "--bogus")
 for speculate in ("exit", "exit:", "exit:0", "exit:2x", "exit:-1", "ngrams"):
-    run(1, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
+    run(2, "expected ngram, or exit:N", "run", good, *greedy, "--speculate", speculate)
 
 run(2, "--host is empty", "serve", good, "--host", "")
 run(2, "expected a name before the =", "serve", "=" + good)
 
-# 2: an input is missing or broken. A damaged artifact is refused wherever it is
+# 2 as well: an input is missing or broken. A damaged artifact is refused wherever it is
 # damaged; where only the weights are, --verify finds it.
 missing = str(scratch / "missing.ingot")
 for command in (["run", missing, "-p", "a"], ["inspect", missing], ["bench", missing],
@@ -85,7 +90,7 @@ for command in (["run", missing, "-p", "a"], ["inspect", missing], ["bench", mis
 run(2, "has none; compile it with --exits", "run", good, *greedy, "--speculate", "exit:1")
 run(3, "has no early exits", "measure-exits", good, "--text", held_out, "--window", "16",
     "--prompt", "4")
-run(1, "--thresholds", "measure-exits", good, "--text", held_out, "--thresholds", "2")
+run(2, "--thresholds", "measure-exits", good, "--text", held_out, "--thresholds", "2")
 run(3, "has no early exits", "run", good, *greedy, "--exit-threshold", "0.5")
 whole = pathlib.Path(good).read_bytes()
 segments = json.loads(run(0, "", "inspect", good, "--json"))["segments"]

@@ -62,13 +62,31 @@ for step in steps.values():
     assert abs(whole - step["seconds"]) < 1e-9 * whole, step
     bound = step["bytes"] / cost["bytes_per_second"]
     assert step["seconds"] >= bound * (1 - 1e-9), step
+    # Nor is any kernel faster than the tensor cores of the multiprocessors that it fills.
+    for kernel in step["kernels"]:
+        least = kernel["flops"] / cost["tensor_flops_per_second"]
+        assert kernel["seconds"] * kernel["multiprocessors_filled"] >= least * (1 - 1e-9), kernel
+        assert kernel["seconds"] >= kernel["bytes"] / cost["bytes_per_second"] * (1 - 1e-9), kernel
+    # Choosing tokens reads each logit of the sequences once, and is in no sum.
+    choosing, rows = step["choosing"], 5 if step["name"] == "decode 5" else 1
+    assert choosing["kernel"] == "sample" and choosing["launches"] == 1, step
+    logits = 4 * rows * plan["model"]["vocab"]
+    assert logits < choosing["bytes"] < logits + 64 * (rows + 1), choosing
+    assert choosing["seconds"] == choosing["bytes"] / cost["bytes_per_second"] > 0, choosing
+    assert not any(kernel["kernel"] == "sample" for kernel in step["kernels"])
+# Some are bound by that: the tensor cores count.
+assert any(kernel["seconds"] > 1.01 * kernel["bytes"] / cost["bytes_per_second"]
+           for kernel in steps["prompt 200"]["kernels"])
+# A block a row: 200 of them go twice over 132 multiprocessors.
+(norm,) = [kernel for kernel in steps["prompt 200"]["kernels"] if kernel["kernel"] == "rope_table"]
+assert abs(norm["multiprocessors_filled"] - 200 / (2 * 132)) < 1e-9, norm
 # A tile serves up to eight sequences; what they move is their own.
 assert steps["decode 5"]["bytes"] > steps["decode 1"]["bytes"]
 assert steps["decode 5"]["weights"]["bytes_read"] < 1.1 * steps["decode 1"]["weights"]["bytes_read"]
 
 text = run(0, "decoding 5 sequences of 300 tokens", "ingot", "inspect", artifact, "--cost",
            "sm_80", "--rows", "5", "--context", "300").stdout
-for said in ["NVIDIA A100", "linear_i8g32_t8", "a prompt of 300 tokens", "apart from that",
+for said in ["in a step whose tokens the device chooses", "NVIDIA A100", "linear_i8g32_t8", "a prompt of 300 tokens", "apart from that",
              "x bank: passes"]:
     assert said in text, (said, text)
 
@@ -99,8 +117,8 @@ run(2, "no cubins for sm_89, it has sm_90a, sm_80", "ingot", "inspect", artifact
 run(2, "no cubins for compute_80", "ingot", "inspect", artifact, "--cost", "compute_80")
 run(2, "the model's context is 1024", "ingot", "inspect", artifact, "--cost", "sm_80", "--context",
     "2000")
-run(1, "--rows requires --cost", "ingot", "inspect", artifact, "--rows", "3")
-run(1, "--rows", "ingot", "inspect", artifact, "--cost", "sm_80", "--rows", "0")
+run(2, "--rows requires --cost", "ingot", "inspect", artifact, "--rows", "3")
+run(2, "--rows", "ingot", "inspect", artifact, "--cost", "sm_80", "--rows", "0")
 cpu = scratch / "cpu.ingot"
 run(0, "", "ingot-compiler", "compile", models / "tiny-llama", "-o", cpu, "--levels", "x86-64-v3")
 run(2, "has no code for CUDA", "ingot", "inspect", cpu, "--cost", "sm_90a")
@@ -116,6 +134,27 @@ left = {step["name"]: step
 assert left["decode 1"]["library_products"] == 0
 assert left["prompt 512"]["library_products"] == 8
 assert not any("library" in kernel["kernel"] for kernel in left["prompt 512"]["kernels"])
+
+# A mixture of experts: the chosen experts' weights, between bounds.
+experts = scratch / "experts.ingot"
+run(0, "", "ingot-compiler", "compile", models / "families" / "qwen3-moe", "-o", experts, "--quantize",
+    "int8-g32", "--table", "int8", "--target", "cuda:sm_90,cpu", "--levels", "x86-64-v3")
+mixture = json.loads(run(0, "", "ingot", "inspect", experts, "--cost", "sm_90", "--rows", "1,2,40",
+                         "--context", "100", "--json").stdout)
+steps_of = {step["name"]: step for step in mixture["steps"]}
+for name, used, most in [("decode 1", 3, 3), ("decode 2", 5, 6), ("decode 40", 8, 8)]:
+    told = steps_of[name]["experts"]
+    assert told["experts"] == 8 and told["fewest"] == 3, told
+    assert (told["used"], told["most"]) == (used, most), (name, told)
+    assert told["fewest_seconds"] <= steps_of[name]["seconds"] <= told["most_seconds"], told
+# Two experts more, in each of two layers 48 rows of 32 and 32 of 24 (rows in tiles of 16,
+# K in 64, a scale for 32), and a row of the table.
+expert = 2 * (3 + 2) * (16 * 64 + 32)
+more = (steps_of["decode 2"]["weights"]["bytes_read"] -
+        steps_of["decode 1"]["weights"]["bytes_read"])
+assert 2 * expert < more < 2 * expert + 200, (expert, more)
+assert "experts" not in steps["decode 1"]
+run(0, "with 5 of 8 experts of a layer", "ingot", "inspect", experts, "--cost", "sm_90", "--rows", "2")
 
 # What really runs, where the stand-in driver is built: a step of so many rows.
 driver = pathlib.Path(sys.argv[3])

@@ -66,7 +66,7 @@ for command in (["run", target, "-p", "a"], ["serve", target, "--port", "0"]):
                          (["--speculate", "ngram", "--draft-tokens", "0"], "--draft-tokens"),
                          (["--speculate", "ngram", "--draft-tokens", "65"], "--draft-tokens"),
                          (["--speculate", "ngram", "--draft-tokens", "two"], "--draft-tokens")):
-        _, said = run(1, *command, *flags)
+        _, said = run(2, *command, *flags)
         assert re.search(words, said), (flags, said)
     # What would have no effect, what is not there, and what is no draft: 2.
     for flags, words in ((["--draft-tokens", "4"], r"draft-tokens.*(--draft|--speculate)"),

@@ -394,4 +394,20 @@ LaunchTraffic embedTraffic(const EmbedWork &work) {
   return made;
 }
 
+LaunchTraffic sampleTraffic(const SampleWork &work) {
+  LaunchTraffic made;
+  made.blocks = work.rows;
+  const std::int64_t rows = work.rows, vocab = work.vocab;
+  readRows(made.activations, rowRequests(rows, vocab, 4, 4 * vocab),
+           work.hasNoise ? 2 : 1);
+  writeRows(made.arrays, rowRequests(rows, 1, 4, 4), 1);
+  // Seed, position and temperature, by every warp.
+  constexpr std::int64_t kRowBytes = sizeof(abi::SampleRow);
+  broadcast(made.arrays, 3 * kRowWarps * double(rows),
+            double(sectorsOf(rows * kRowBytes) * kSectorBytes));
+  made.arrays.idealRead += 3 * 4 * kRowWarps * double(rows); // of 8 bytes each
+  made.neededBytes = double(rows) * (4.0 * double(vocab) + kRowBytes + 4);
+  return made;
+}
+
 } // namespace ingot::cuda

@@ -137,6 +137,13 @@ struct EmbedWork {
 };
 LaunchTraffic embedTraffic(const EmbedWork &work);
 
+// sample: rows of logits; with noise they are gone through once more.
+struct SampleWork {
+  std::int32_t rows = 0, vocab = 0;
+  bool hasNoise = false;
+};
+LaunchTraffic sampleTraffic(const SampleWork &work);
+
 // ---- shared memory ----
 // Passes over the fewest of one request of a warp: lane i accesses `bytes` at
 // addresses[i].

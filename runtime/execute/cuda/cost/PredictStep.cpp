@@ -4,6 +4,7 @@
 #include "runtime/execute/cuda/cost/PredictStep.h"
 
 #include "runtime/execute/cuda/AttentionTiles.h"
+#include "runtime/execute/cuda/cost/ExpertTraffic.h"
 #include "runtime/plan/LibraryUse.h"
 #include "runtime/plan/VerifyPlan.h"
 
@@ -60,19 +61,51 @@ struct CutStep {
   std::int32_t gridSplits = 0;
 };
 
+// How many experts the tokens of a step choose.
+enum class ExpertSpread { Fewest, Even, Most };
+
 class Predictor {
 public:
   Predictor(const fbs::Plan &plan, const fbs::Target &target,
             PredictedCost &made)
       : plan_(plan), target_(target), made_(made) {}
 
+  // And, where layers have experts, what the step takes with the fewest and the most.
   Result<StepCost> predict(const std::string &name, const StepShape &step) {
+    INGOT_ASSIGN_OR_RETURN(StepCost cost,
+                           predict(name, step, ExpertSpread::Even));
+    if (choices_.empty())
+      return cost;
+    auto usedBy = [&] {
+      const ExpertChoice &choice = choices_.rbegin()->second.choice;
+      const std::vector<std::int32_t> rows = choice.rowsOfExperts();
+      return std::int32_t(rows.size()) -
+             std::int32_t(std::count(rows.begin(), rows.end(), 0));
+    };
+    cost.experts.experts = choices_.rbegin()->first;
+    cost.experts.used = usedBy();
+    INGOT_ASSIGN_OR_RETURN(const StepCost least,
+                           predict(name, step, ExpertSpread::Fewest));
+    cost.experts.fewest = usedBy();
+    cost.experts.fewestSeconds = least.seconds;
+    INGOT_ASSIGN_OR_RETURN(const StepCost most,
+                           predict(name, step, ExpertSpread::Most));
+    cost.experts.most = usedBy();
+    cost.experts.mostSeconds = most.seconds;
+    return cost;
+  }
+
+private:
+  Result<StepCost> predict(const std::string &name, const StepShape &step,
+                           ExpertSpread spread) {
     StepCost cost;
     cost.name = name;
     cost.rows = step.rows;
     step_ = &step;
     cuts_.clear();
     costs_.clear();
+    choices_.clear();
+    spread_ = spread;
     libraryProducts_ = 0;
     for (const fbs::ProgramSegment *segment : *target_.segments())
       for (const fbs::Launch *launch : *segment->launches())
@@ -88,6 +121,17 @@ public:
       cost.kernels.push_back(kernel);
     }
     cost.libraryProducts = libraryProducts_;
+    for (std::uint32_t i = 0; i < target_.kernels()->size(); ++i)
+      if (target_.kernels()->Get(i)->op()->string_view() == "sample") {
+        // Padding is not chosen from.
+        const auto rows = std::int32_t(
+            std::min(std::size_t(step.logitRows), step.sequences.size()));
+        KernelCost &choosing = cost.choosing.emplace();
+        addTo(choosing, i,
+              sampleTraffic({rows, std::int32_t(plan_.model()->vocab())}));
+        if (choosing.seconds > 0)
+          choosing.fill /= choosing.seconds;
+      }
     std::sort(cost.kernels.begin(), cost.kernels.end(),
               [](const KernelCost &a, const KernelCost &b) {
                 return a.seconds > b.seconds;
@@ -95,7 +139,6 @@ public:
     return cost;
   }
 
-private:
   Status add(const fbs::Launch &launch) {
     switch (launch.params_type()) {
     case fbs::Params::Linear:
@@ -149,6 +192,40 @@ private:
       const fbs::Cap &op = *launch.params_as_Cap();
       return addRow(launch, RowOperation::Cap, op.width(), op.domain(), 0, -1);
     }
+    case fbs::Params::Route: {
+      const fbs::Route &op = *launch.params_as_Route();
+      const ExpertChoice &choice = choose(op.experts(), op.top_k()).choice;
+      count(launch, step_->rows, routeTraffic(choice, op.normalized()));
+      return Status::ok();
+    }
+    case fbs::Params::OrderSlots: {
+      const fbs::OrderSlots &op = *launch.params_as_OrderSlots();
+      count(launch, step_->rows, choose(op.experts(), op.top_k()).order);
+      return Status::ok();
+    }
+    case fbs::Params::Dispatch: {
+      const fbs::Dispatch &op = *launch.params_as_Dispatch();
+      auto parts = [&](std::int32_t buffer) {
+        return target_.buffers()->Get(unsigned(buffer))->dtype() ==
+                       fbs::DType::f16
+                   ? partsOf(buffer)
+                   : 0;
+      };
+      count(launch, rowsOf(fbs::Domain::slot),
+            dispatchTraffic(choose(op.experts(), op.top_k()).choice,
+                            {std::int32_t(op.width()), parts(op.input()),
+                             parts(op.output())}));
+      return Status::ok();
+    }
+    case fbs::Params::ExpertLinear:
+      return addExperts(launch, *launch.params_as_ExpertLinear());
+    case fbs::Params::Combine: {
+      const fbs::Combine &op = *launch.params_as_Combine();
+      count(launch, step_->rows,
+            combineTraffic(choose(op.experts(), op.top_k()).choice,
+                           std::int32_t(op.width())));
+      return Status::ok();
+    }
     case fbs::Params::GatherRows:
       return addRow(launch, RowOperation::GatherRows,
                     launch.params_as_GatherRows()->width(),
@@ -161,7 +238,10 @@ private:
   }
 
   std::int32_t rowsOf(fbs::Domain domain) const {
-    return domain == fbs::Domain::logit_row ? step_->logitRows : step_->rows;
+    return domain == fbs::Domain::logit_row ? step_->logitRows
+           : domain == fbs::Domain::slot
+               ? step_->rows * std::int32_t(target_.slots())
+               : step_->rows;
   }
   static std::int32_t groupOf(const fbs::Weight &weight) {
     return std::int32_t(weight.encoding()->group());
@@ -192,8 +272,11 @@ private:
       countKernel(variantFor(launch, rows), traffic);
   }
   void countKernel(std::uint32_t index, const LaunchTraffic &traffic) {
+    addTo(costs_[index], index, traffic);
+  }
+  void addTo(KernelCost &cost, std::uint32_t index,
+             const LaunchTraffic &traffic) const {
     const Chip &chip = made_.chip;
-    KernelCost &cost = costs_[index];
     cost.kernel = index;
     ++cost.launches;
     // The multiprocessor with most blocks decides.
@@ -246,6 +329,51 @@ private:
     work.residualStride = strideOf(op.residual());
     work.outputColumn = op.output_column();
     count(launch, rows, linearTraffic(work));
+    return Status::ok();
+  }
+
+  // What the tokens of the step choose of so many experts.
+  struct Choice {
+    ExpertChoice choice;
+    LaunchTraffic order; // of all layers alike
+  };
+  const Choice &choose(std::uint32_t experts, std::uint32_t topK) {
+    auto [found, isNew] = choices_.try_emplace(std::int32_t(experts));
+    if (!isNew)
+      return found->second;
+    std::int32_t tokens = 0;
+    for (const StepSequence &sequence : step_->sequences)
+      tokens += sequence.numRows;
+    const std::int32_t all = std::int32_t(experts), of = std::int32_t(topK);
+    const std::int64_t most =
+        std::min<std::int64_t>(all, std::int64_t(tokens) * of);
+    const std::int32_t used = spread_ == ExpertSpread::Fewest ? of
+                              : spread_ == ExpertSpread::Most
+                                  ? std::int32_t(most)
+                                  : expertsOfEvenChoice(all, of, tokens);
+    found->second.choice =
+        choiceOf(all, of, used, step_->rows, step_->rows - tokens);
+    found->second.order = orderTraffic(found->second.choice);
+    return found->second;
+  }
+
+  Status addExperts(const fbs::Launch &launch, const fbs::ExpertLinear &op) {
+    const std::int32_t rows = rowsOf(fbs::Domain::slot);
+    if (rows == 0)
+      return Status::ok();
+    const fbs::Weight &weight = *plan_.weights()->Get(unsigned(op.weight()));
+    LinearWork work;
+    work.code = codeOf(*weight.encoding());
+    work.group = groupOf(weight);
+    work.minimum = weight.encoding()->minimum();
+    work.parts = partsOf(op.input());
+    work.geometry =
+        geometryOf(*target_.kernels()->Get(variantFor(launch, rows)));
+    work.n = std::int32_t(op.n());
+    work.k = std::int32_t(op.k());
+    work.outputStride = work.n;
+    count(launch, rows,
+          expertTraffic(choose(op.experts(), op.top_k()).choice, work));
     return Status::ok();
   }
 
@@ -340,6 +468,8 @@ private:
   const StepShape *step_ = nullptr;
   std::vector<std::pair<AttentionShape, CutStep>> cuts_;
   std::map<std::uint32_t, KernelCost> costs_;
+  std::map<std::int32_t, Choice> choices_; // by the number of experts
+  ExpertSpread spread_ = ExpertSpread::Even;
   std::uint32_t libraryProducts_ = 0;
 };
 

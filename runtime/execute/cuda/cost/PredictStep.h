@@ -6,12 +6,15 @@
 // is a bound from below: bytes are different sectors of weights, cache, activations and
 // arrays, as if nothing were in the caches yet; `fill` is the share of multiprocessors
 // that its blocks keep busy. Between launches a device waits, which is not in the sum.
+// Which experts tokens choose nobody knows beforehand: a step is counted as if they chose
+// evenly at random, and its bounds are told beside it.
 #pragma once
 
 #include "runtime/execute/cuda/cost/Chips.h"
 #include "runtime/execute/cuda/cost/KernelTraffic.h"
 #include "runtime/plan/plan_generated.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,15 @@ struct KernelCost {
   double roofline() const { return seconds > 0 ? idealSeconds / seconds : 0; }
 };
 
+// Of a mixture of experts: how many of a layer's experts a step is counted with, and
+// what the whole step takes at least with the fewest and the most that there can be.
+struct ExpertCost {
+  std::int32_t experts = 0; // of the layer with most; 0: none has any
+  std::int32_t used = 0;    // as if tokens chose evenly at random
+  std::int32_t fewest = 0, most = 0;
+  double fewestSeconds = 0, mostSeconds = 0;
+};
+
 struct StepCost {
   std::string name;         // "decode 16"
   std::int32_t rows = 0;    // of the step
@@ -48,6 +60,10 @@ struct StepCost {
   LaunchTraffic traffic;
   double seconds = 0;
   double idealSeconds = 0;
+  ExpertCost experts;
+  // What a step pays beside all that where the device chooses its tokens, the most
+  // likely ones: no launch of the plan, and not in every step.
+  std::optional<KernelCost> choosing;
 };
 
 struct CostRequest {

@@ -379,6 +379,36 @@ TEST_F(WrapperTest, PackedHalvesHaveTheSecondOnTop) {
   EXPECT_EQ(difference.parameterOf(terms[2]), 1);
 }
 
+// The device does what the emulator does: every product, sum, quotient and root is
+// rounded by itself and keeps its denormals. ptxas may join operations that do not say
+// how they round, so each has to say it.
+TEST_F(NvrtcTest, ArithmeticIsAsItIsWritten) {
+  const std::vector<std::string> kernels = {"rms_norm",
+                                            "layer_norm",
+                                            "rope_table",
+                                            "gated_gelu_tanh",
+                                            "cap",
+                                            "sample",
+                                            "attention_merge",
+                                            "rope_cache_write_h64_i8",
+                                            "attention_split_h64_i8",
+                                            "linear_i4g32m_t8"};
+  auto made = compileCuda({}, kernels, CompileCudaOptions());
+  ASSERT_TRUE(made) << made.status().message();
+  ASSERT_EQ(made->levels.size(), 1u);
+  const std::regex loose(
+      R"((add|sub|mul)\.f(32|64)|(fma|add|sub|mul|div|sqrt|rcp)[a-z.0-9]*\.ftz|\b(div|sqrt|rcp)\.(approx|full)[a-z.0-9]*)");
+  std::size_t products = 0;
+  for (const CudaImage &image : made->levels[0].images) {
+    const std::string ptx(image.bytes.begin(), image.bytes.end());
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(ptx, found, loose))
+        << image.kernel << ": " << found.str();
+    products += ptx.find("mul.rn.f32") != ptx.npos;
+  }
+  EXPECT_GT(products, kernels.size() / 2);
+}
+
 // The kernels reach shared memory as shared memory: no generic address of it.
 TEST_F(NvrtcTest, SharedMemoryIsNeverReachedByGenericAddresses) {
   for (const char *name : {"linear_f16_t8", "linear_i4g32_p64",

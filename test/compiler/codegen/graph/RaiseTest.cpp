@@ -1,97 +1,17 @@
 // Raised equals taken apart, on random inputs: every pattern, with attributes
 // perturbed so that a rewrite that ignored one would show; and what must not be
 // raised is not.
-#include "passes/raise/Raise.h"
-#include "compiler/codegen/graph/Specialize.h"
-#include "dialects/onnx/OnnxOps.h"
-#include "test/compiler/codegen/graph/OnnxModel.h"
-
-#include "gmock/gmock.h"
+#include "test/compiler/codegen/graph/RaisedGraph.h"
 
 #include <map>
-#include <random>
 
 namespace ingot {
 namespace {
 
+using namespace raising;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::OnnxModel;
-using testing::tensor;
-using Floats = std::vector<float>;
-using Ints = std::vector<std::int64_t>;
-
-Floats randomFloats(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Floats values(count);
-  for (float &value : values)
-    value = normal(random);
-  return values;
-}
-
-struct Both {
-  Floats apart, raised;
-  std::vector<std::string> operators; // of the raised graph
-  std::vector<std::string> said;
-};
-
-Both runBoth(const OnnxModel &model) {
-  Both both;
-  std::string text = model.proto.SerializeAsString();
-  auto file = OnnxFile::fromMemory(
-      {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()}, "m");
-  EXPECT_TRUE(file.isOk()) << file.status().message();
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  auto module = importOnnxGraph(context, *file);
-  EXPECT_TRUE(module.isOk()) << module.status().message();
-  if (!module)
-    return both;
-  llvm::SmallVector<graph::InputBinding> bindings;
-  for (const auto &input : model.inputs)
-    bindings.push_back(
-        {mlir::RankedTensorType::get(
-             input->dims,
-             onnxElementType(&context, static_cast<std::int32_t>(input->type))),
-         {}});
-  for (bool raises : {false, true}) {
-    auto special = graph::specializeGraph(**module, bindings);
-    EXPECT_TRUE(special.isOk()) << special.status().message();
-    if (!special)
-      return both;
-    if (raises) {
-      raise::raiseAll(**special, [&](const std::string &line) {
-        both.said.push_back(line);
-      });
-      (**special)->walk([&](mlir::Operation *op) {
-        if (op->getDialect()->getNamespace() == "onnx")
-          both.operators.push_back(op->getName().stripDialect().str());
-      });
-    }
-    auto lowered = graph::lowerGraph(**special);
-    EXPECT_TRUE(lowered.isOk()) << lowered.status().message();
-    if (!lowered)
-      return both;
-    auto outputs = graph::runLowered(*lowered, *file, model.inputs);
-    EXPECT_TRUE(outputs.isOk()) << outputs.status().message();
-    for (const OnnxTensor &output : *outputs) {
-      Floats values = testing::valuesOf<float>(output);
-      Floats &to = raises ? both.raised : both.apart;
-      to.insert(to.end(), values.begin(), values.end());
-    }
-  }
-  return both;
-}
-
-void expectSame(const Both &both) {
-  ASSERT_EQ(both.apart.size(), both.raised.size());
-  ASSERT_FALSE(both.apart.empty());
-  for (std::size_t i = 0; i < both.apart.size(); ++i)
-    EXPECT_NEAR(both.apart[i], both.raised[i],
-                2e-5f * std::max(1.0f, std::abs(both.apart[i])))
-        << i;
-}
 
 //===----------------------------------------------------------------------===//
 // Attention
@@ -299,6 +219,126 @@ TEST(Raise, Rotary) {
   }
 }
 
+// Tables of three dimensions stand against heads, not against the batch, even where
+// there are as many of both.
+TEST(Raise, RotaryTablesByHead) {
+  for (std::int64_t rows : {1, 2}) {
+    SCOPED_TRACE(rows);
+    OnnxModel model(17);
+    model.input("x", tensor<float>({2, 2, 3, 8}, randomFloats(96, 1)));
+    model.input("f", tensor<float>({rows, 3, 4},
+                                   randomFloats(std::size_t(rows) * 12, 2)));
+    auto ints = [&](const std::string &name, Ints values) {
+      model.initializer(
+          name, tensor<std::int64_t>({std::int64_t(values.size())}, values));
+      return name;
+    };
+    ints("last", {3});
+    OnnxModel::set(model.node("Concat", {"f", "f"}, {"angles"}), "axis", -1);
+    model.node("Cos", {"angles"}, {"c"});
+    model.node("Sin", {"angles"}, {"s"});
+    model.node("Slice", {"x", ints("zero", {0}), ints("cut", {4}), "last"},
+               {"first"});
+    model.node("Slice", {"x", "cut", ints("end", {8}), "last"}, {"second"});
+    model.node("Neg", {"second"}, {"n"});
+    OnnxModel::set(model.node("Concat", {"n", "first"}, {"turned"}), "axis",
+                   -1);
+    model.node("Mul", {"x", "c"}, {"a"});
+    model.node("Mul", {"turned", "s"}, {"b"});
+    model.node("Add", {"a", "b"}, {"y"});
+    model.output("y");
+    Both both = runBoth(model);
+    expectSame(both);
+    EXPECT_EQ(std::count(both.operators.begin(), both.operators.end(),
+                         "RotaryEmbedding"),
+              rows == 1 ? 1 : 0);
+  }
+}
+
+// Pairs of neighbours: how x is cut, joined and what the tables hold.
+struct PairsForm {
+  std::string name;
+  bool tablesOfHalves = false; // the same again, not each value twice
+  bool negatesFirst = false;   // x0 and not x1
+  bool joinsHalves = false;    // -x1, -x3, .., x0, x2, ..
+  bool otherTable = false;     // neighbours of two tables
+  bool evenFromOther = false;  // x0, x2, .. of another tensor
+  bool fuses = true;
+};
+
+TEST(Raise, InterleavedRotary) {
+  for (const PairsForm &form :
+       {PairsForm{.name = "pairs"},
+        PairsForm{
+            .name = "tables of halves", .tablesOfHalves = true, .fuses = false},
+        PairsForm{
+            .name = "the other negated", .negatesFirst = true, .fuses = false},
+        PairsForm{
+            .name = "joined in halves", .joinsHalves = true, .fuses = false},
+        PairsForm{.name = "two tables", .otherTable = true, .fuses = false},
+        PairsForm{
+            .name = "of two tensors", .evenFromOther = true, .fuses = false}}) {
+    SCOPED_TRACE(form.name);
+    OnnxModel model(17);
+    model.input("x", tensor<float>({1, 2, 3, 8}, randomFloats(48, 1)));
+    model.input("z", tensor<float>({1, 2, 3, 8}, randomFloats(48, 4)));
+    model.input("f", tensor<float>({1, 3, 4}, randomFloats(12, 2)));
+    model.input("g", tensor<float>({1, 3, 4}, randomFloats(12, 3)));
+    auto ints = [&](const std::string &name, Ints values) {
+      model.initializer(
+          name, tensor<std::int64_t>({std::int64_t(values.size())}, values));
+      return name;
+    };
+    ints("one", {1});
+    ints("last", {-1});
+    ints("three", {3});
+    ints("step", {2});
+    const std::string other = form.otherTable ? "g" : "f";
+    if (form.tablesOfHalves) {
+      OnnxModel::set(model.node("Concat", {"f", other}, {"angles"}), "axis",
+                     -1);
+    } else {
+      model.node("Unsqueeze", {"f", "last"}, {"f0"});
+      model.node("Unsqueeze", {other, "last"}, {"f1"});
+      OnnxModel::set(model.node("Concat", {"f0", "f1"}, {"f2"}), "axis", -1);
+      model.node("Reshape", {"f2", ints("wide", {1, 3, 8})}, {"angles"});
+    }
+    for (auto [op, to] : {std::pair("Cos", "c"), std::pair("Sin", "s")}) {
+      model.node(op, {"angles"}, {std::string(to) + "0"});
+      model.node("Unsqueeze", {std::string(to) + "0", "one"}, {to});
+    }
+    model.node("Slice",
+               {form.evenFromOther ? "z" : "x", ints("b0", {0}),
+                ints("end", {INT64_MAX}), "three", "step"},
+               {"even"});
+    model.node("Slice", {"x", ints("b1", {1}), "end", "three", "step"},
+               {"odd"});
+    model.node("Neg", {form.negatesFirst ? "even" : "odd"}, {"n"});
+    const std::string second = form.negatesFirst ? "odd" : "even";
+    if (form.joinsHalves) {
+      OnnxModel::set(model.node("Concat", {"n", second}, {"turned"}), "axis",
+                     -1);
+    } else {
+      model.node("Unsqueeze", {"n", "last"}, {"n0"});
+      model.node("Unsqueeze", {second, "last"}, {"n1"});
+      OnnxModel::set(model.node("Concat", {"n0", "n1"}, {"n2"}), "axis", -1);
+      model.node("Reshape", {"n2", ints("flat", {1, 2, 3, 8})}, {"turned"});
+    }
+    model.node("Mul", {"x", "c"}, {"a"});
+    model.node("Mul", {"turned", "s"}, {"b"});
+    model.node("Add", {"a", "b"}, {"y"});
+    model.output("y");
+    Both both = runBoth(model);
+    expectSame(both);
+    if (form.fuses)
+      EXPECT_THAT(both.operators, Contains("RotaryEmbedding"));
+    else
+      EXPECT_THAT(both.operators, Not(Contains("RotaryEmbedding")));
+    if (form.tablesOfHalves || form.otherTable)
+      EXPECT_THAT(both.said, Contains(HasSubstr("neighbours in its tables")));
+  }
+}
+
 // Some columns of a head turn, the others are joined to them again.
 struct PartialForm {
   std::string name;
@@ -482,6 +522,8 @@ struct NormForm {
   bool centred = false, bias = false;
   float power = 2, eps = 1e-5f;
   std::int64_t axis = -1;
+  std::string shift = ""; // Add: weight + number, Sub: number - weight
+  float number = 1;
   std::string becomes;
 };
 
@@ -498,6 +540,18 @@ TEST(Raise, Norms) {
                  .becomes = "LayerNormalization"},
         NormForm{.name = "layer without bias",
                  .centred = true,
+                 .becomes = "LayerNormalization"},
+        NormForm{
+            .name = "one more", .shift = "Add", .becomes = "RMSNormalization"},
+        NormForm{.name = "another number more",
+                 .shift = "Add",
+                 .number = -0.25f,
+                 .becomes = "RMSNormalization"},
+        NormForm{.name = "one less the weight", .shift = "Sub", .becomes = ""},
+        NormForm{.name = "layer of one more",
+                 .centred = true,
+                 .bias = true,
+                 .shift = "Add",
                  .becomes = "LayerNormalization"}}) {
     SCOPED_TRACE(form.name);
     OnnxModel model(17);
@@ -521,12 +575,20 @@ TEST(Raise, Norms) {
     model.node("Add", {"variance", "eps"}, {"sum"});
     model.node("Sqrt", {"sum"}, {"root"});
     model.node("Div", {x, "root"}, {"normal"});
-    model.node("Mul", {"normal", "w"}, {"y0"});
+    std::string weight = "w";
+    if (!form.shift.empty()) {
+      model.initializer("number", tensor<float>({}, Floats{form.number}));
+      model.node(form.shift, {"number", "w"}, {"shifted"});
+      weight = "shifted";
+    }
+    model.node("Mul", {"normal", weight}, {"y0"});
     if (form.bias)
       model.node("Add", {"y0", "b"}, {"y"});
     model.output(form.bias ? "y" : "y0");
     Both both = runBoth(model);
     expectSame(both);
+    if (form.shift == "Sub")
+      EXPECT_THAT(both.said, Contains(HasSubstr("nor that plus a number")));
     for (const char *op : {"RMSNormalization", "LayerNormalization"})
       if (form.becomes == op)
         EXPECT_THAT(both.operators, Contains(op));

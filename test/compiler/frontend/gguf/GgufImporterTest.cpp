@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -239,6 +240,43 @@ TEST(GgufImporter, RotaryScaling) {
   builder = copyOf(llama());
   builder.text("llama.rope.scaling.type", "linear");
   expectFault(builder, HasSubstr("llama.rope.scaling.type"));
+}
+
+// An encoder's pooling by llama.cpp's numbers; what makes no vector of a text is
+// refused.
+TEST(GgufImporter, PoolingOfEncoders) {
+  std::ifstream in(INGOT_SOURCE_DIR "/test/models/encoders-gguf/bert.gguf",
+                   std::ios::binary);
+  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
+  std::vector<std::string> without = {"bert.attention.causal",
+                                      "bert.pooling_type"};
+  for (const char *key : {"model", "pre", "tokens", "token_type",
+                          "unknown_token_id", "seperator_token_id",
+                          "padding_token_id", "bos_token_id", "mask_token_id"})
+    without.push_back(std::string("tokenizer.ggml.") + key);
+  auto encoder = [&](int pooling) {
+    GgufBuilder builder = copyOf(bytes, without);
+    builder.boolean("bert.attention.causal", 0);
+    if (pooling >= 0)
+      builder.u32("bert.pooling_type", static_cast<std::uint32_t>(pooling));
+    return builder;
+  };
+  for (auto [number, pooling] :
+       {std::pair(-1, Pooling::Mean), std::pair(1, Pooling::Mean),
+        std::pair(2, Pooling::Cls), std::pair(3, Pooling::Last)}) {
+    ModelSpec spec = imported(encoder(number));
+    ASSERT_TRUE(spec.embedding) << number;
+    EXPECT_EQ(spec.embedding->pooling, pooling);
+    EXPECT_TRUE(spec.embedding->normalized);
+    EXPECT_TRUE(spec.layers[0].bidirectional);
+    EXPECT_EQ(spec.vocabSize, 160);
+  }
+  expectFault(encoder(0), HasSubstr("a vector of each token is not made"));
+  expectFault(encoder(4), HasSubstr("a model that ranks is not read"));
+  expectFault(encoder(5), HasSubstr("bert.pooling_type"));
+  GgufBuilder causal = copyOf(bytes, without);
+  causal.boolean("bert.attention.causal", 1);
+  expectFault(causal, HasSubstr("bert.attention.causal"));
 }
 
 // Layers need not be alike: sizes can be given for each.

@@ -6,6 +6,8 @@
 #include "test/compiler/frontend/TinyModel.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -686,6 +688,166 @@ TEST(HuggingFaceImporter, UserDescriptor) {
   EXPECT_EQ(imported(model, options).family, "novel");
   folder.write("novel.json", std::string("{}"));
   EXPECT_FALSE(import(model, options).isOk());
+}
+
+// A folder that is something else is named as that.
+TEST(HuggingFaceImporter, FolderWithoutConfig) {
+  for (auto [file, advice] :
+       {std::pair("adapter_config.json", "--lora"),
+        std::pair("model.gguf", "give that file itself"),
+        std::pair("params.json", "another form"),
+        std::pair("README.md", "holds no \"config.json\"")}) {
+    TempFolder folder;
+    folder.write(file, "{}");
+    auto spec = importHuggingFace(folder.path());
+    ASSERT_FALSE(spec.isOk());
+    EXPECT_EQ(spec.status().code(), StatusCode::NotFound);
+    EXPECT_THAT(spec.status().message(), HasSubstr(advice));
+  }
+}
+
+// A tokenizer that is not read is no model without one.
+TEST(HuggingFaceImporter, OtherFormsOfTokenizer) {
+  for (const char *name : {"vocab.json", "merges.txt", "vocab.txt",
+                           "tekken.json", "spiece.model", "qwen.tiktoken"}) {
+    TempFolder folder;
+    TinyModel::make("llama").writeFolder(folder.path());
+    folder.write(name, "{}");
+    auto spec = importHuggingFace(folder.path());
+    ASSERT_FALSE(spec.isOk()) << name;
+    EXPECT_EQ(spec.status().code(), StatusCode::Unsupported);
+    EXPECT_THAT(spec.status().message(),
+                AllOf(HasSubstr(name), HasSubstr("tokenizer.json")));
+    folder.write("tokenizer.json", "{}");
+    EXPECT_TRUE(importHuggingFace(folder.path()).isOk()) << name;
+  }
+}
+
+// The text part of a model that also sees images: keys, tensors and classes of
+// the other parts are left out, those of the text part read as any model's.
+TEST(HuggingFaceImporter, TextPart) {
+  auto wrap = [](const std::string &family, const std::string &whole,
+                 const std::string &architecture, const std::string &prefix,
+                 const std::string &innerType) {
+    TinyModel model = TinyModel::make(family);
+    json inner = model.config;
+    inner.erase("architectures");
+    inner["model_type"] = innerType;
+    model.config = {{"model_type", whole},
+                    {"architectures", {architecture}},
+                    {"vision_config", {{"hidden_size", 4}}},
+                    {"text_config", inner},
+                    {"torch_dtype", "float32"}};
+    std::map<std::string, ingot::testing::TinyTensor> tensors;
+    for (auto &[name, tensor] : model.tensors)
+      tensors[name.starts_with("model.") ? prefix + name.substr(6) : name] =
+          std::move(tensor);
+    model.tensors = std::move(tensors);
+    return model;
+  };
+  ModelSpec plain = imported(TinyModel::make("qwen2"));
+  TinyModel model =
+      wrap("qwen2", "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration",
+           "model.language_model.", "qwen2_5_vl_text");
+  model.add("model.visual.blocks.0.norm1.weight", {4});
+  model.config["image_token_id"] = 5;
+  model.config["text_config"].erase("rope_theta");
+  model.config["text_config"]["rope_scaling"] = {{"type", "mrope"},
+                                                 {"mrope_section", {1, 1, 0}}};
+  model.config["text_config"]["rope_theta"] = 10000.0;
+  ModelSpec spec = imported(model);
+  EXPECT_EQ(spec.family, "qwen2");
+  EXPECT_EQ(spec.layers, plain.layers);
+  EXPECT_EQ(spec.parameters.size(), plain.parameters.size());
+  EXPECT_THAT(spec.notes, Contains(HasSubstr("1 tensors of parts that read no "
+                                             "text")));
+
+  // The older form, with all keys in one object and no names of its own.
+  TinyModel flat = TinyModel::make("qwen2");
+  flat.config["model_type"] = "qwen2_vl";
+  flat.config["architectures"] = {"Qwen2VLForConditionalGeneration"};
+  flat.config["vision_config"] = {{"depth", 1}};
+  flat.config["rope_scaling"] = {{"type", "mrope"},
+                                 {"mrope_section", {1, 1, 0}}};
+  flat.add("visual.merger.ln_q.weight", {4});
+  EXPECT_EQ(imported(flat).layers, plain.layers);
+
+  // What is known neither to the wrapper nor to the family is refused.
+  model.config["video_mode"] = 1;
+  expectFault(model,
+              AllOf(HasSubstr("unknown config keys"), HasSubstr("video_mode")));
+  model.config.erase("video_mode");
+  model.add("model.audio.weight", {4});
+  expectFault(model, AllOf(HasSubstr("unknown tensors"),
+                           HasSubstr("model.audio.weight")));
+  model.tensors.erase("model.audio.weight");
+  model.config["architectures"] = {"OtherModel"};
+  expectFault(model, AllOf(HasSubstr("unsupported architectures"),
+                           HasSubstr("OtherModel"), HasSubstr("qwen2_5_vl")));
+  model.config["architectures"] = {"Qwen2_5_VLForConditionalGeneration"};
+  model.config["text_config"]["model_type"] = "other";
+  expectFault(model, AllOf(HasSubstr("the text part of model_type"),
+                           HasSubstr("\"other\"")));
+  model.config.erase("text_config");
+  flat = TinyModel::make("llama");
+  flat.config["model_type"] = "llava";
+  flat.config.erase("architectures");
+  expectFault(flat, HasSubstr("is not nested"));
+  flat.config["text_config"] = 3;
+  expectFault(flat, HasSubstr("text_config: expected an object"));
+}
+
+// The slopes of heads as transformers has them, of a power of two of heads and not.
+TEST(HuggingFaceImporter, AlibiSlopes) {
+  const std::string models = INGOT_SOURCE_DIR "/test/models/families/";
+  auto slopesOf = [&](const char *name) {
+    auto spec = importHuggingFace(models + name);
+    EXPECT_TRUE(spec.isOk()) << spec.status().message();
+    return spec.isOk() ? spec->layers.at(1) : LayerSpec();
+  };
+  using ::testing::FloatEq;
+  // build_alibi_tensor: four heads of base 1/4, then odd powers of 1/2.
+  EXPECT_THAT(slopesOf("bloom").slopes,
+              ElementsAre(FloatEq(1.f / 4), FloatEq(1.f / 16),
+                          FloatEq(1.f / 64), FloatEq(1.f / 256),
+                          FloatEq(1.f / 2), FloatEq(1.f / 8)));
+  EXPECT_FALSE(slopesOf("bloom").roundedSlopes);
+  // build_mpt_alibi_tensor: even powers of 1/2 up to the eighth, then odd ones.
+  EXPECT_THAT(slopesOf("mpt").slopes,
+              ElementsAre(FloatEq(1.f / 4), FloatEq(1.f / 16),
+                          FloatEq(1.f / 64), FloatEq(1.f / 256),
+                          FloatEq(1.f / 2), FloatEq(1.f / 8)));
+  EXPECT_THAT(slopesOf("falcon-alibi").slopes,
+              ElementsAre(1.f / 4, 1.f / 16, 1.f / 64, 1.f / 256));
+  EXPECT_TRUE(slopesOf("falcon-alibi").roundedSlopes);
+  EXPECT_TRUE(slopesOf("falcon").slopes.empty());
+}
+
+// An object whose keys have rules of their own.
+TEST(HuggingFaceImporter, NestedKeys) {
+  TempFolder folder;
+  const std::string from = INGOT_SOURCE_DIR "/test/models/families/mpt/";
+  std::filesystem::copy_file(from + "model.safetensors",
+                             folder.file("model.safetensors"));
+  std::ifstream in(from + "config.json");
+  json config = json::parse(in);
+  auto faultOf = [&](const json &changed) {
+    folder.write("config.json", changed.dump());
+    auto spec = importHuggingFace(folder.path());
+    return spec.isOk() ? std::string() : spec.status().message();
+  };
+  EXPECT_EQ(faultOf(config), "");
+  json other = config;
+  other["attn_config"]["clip_qkv"] = 6;
+  EXPECT_THAT(faultOf(other), HasSubstr("attn_config.clip_qkv"));
+  other = config;
+  other["attn_config"]["alibi"] = false;
+  EXPECT_THAT(faultOf(other), AllOf(HasSubstr("attn_config.alibi"),
+                                    HasSubstr("learned positions")));
+  other = config;
+  other["attn_config"]["rope"] = true;
+  EXPECT_THAT(faultOf(other), AllOf(HasSubstr("unknown config keys"),
+                                    HasSubstr("attn_config.rope")));
 }
 
 } // namespace

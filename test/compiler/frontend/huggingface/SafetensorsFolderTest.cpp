@@ -179,4 +179,64 @@ TEST(SafetensorsFolder, NoFiles) {
   EXPECT_FALSE(openAt(temp.file("absent")).isOk());
 }
 
+// What is there instead of weights is named, with what to do about it.
+TEST(SafetensorsFolder, OtherFormsOfWeights) {
+  for (auto [name, advice] :
+       {std::pair("pytorch_model.bin", "save_pretrained"),
+        std::pair("pytorch_model-00001-of-00002.bin", "save_pretrained"),
+        std::pair("tf_model.h5", "save_pretrained"),
+        std::pair("consolidated.00.pth", "save_pretrained"),
+        std::pair("model.Q4_K_M.gguf", "give that file itself"),
+        std::pair("model.onnx", "give that file itself")}) {
+    TempFolder temp;
+    temp.write(name, "x");
+    auto folder = openAt(temp.path());
+    ASSERT_FALSE(folder.isOk()) << name;
+    EXPECT_EQ(folder.status().code(), StatusCode::NotFound);
+    EXPECT_THAT(folder.status().message(),
+                AllOf(HasSubstr(name), HasSubstr(advice)));
+  }
+}
+
+// Shards count each other where no index does.
+TEST(SafetensorsFolder, MissingShardsWithoutIndex) {
+  TempFolder temp;
+  writeShard(temp.file("model-00002-of-00003.safetensors"), {"b"}, 2);
+  auto folder = openAt(temp.path());
+  ASSERT_FALSE(folder.isOk());
+  EXPECT_EQ(folder.status().code(), StatusCode::NotFound);
+  EXPECT_THAT(folder.status().message(),
+              AllOf(HasSubstr("\"model-00001-of-00003.safetensors\", "
+                              "\"model-00003-of-00003.safetensors\""),
+                    ::testing::Not(HasSubstr("model-00002-of"))));
+  writeShard(temp.file("model-00001-of-00003.safetensors"), {"a"}, 1);
+  writeShard(temp.file("model-00003-of-00003.safetensors"), {"c"}, 3);
+  folder = openAt(temp.path());
+  ASSERT_TRUE(folder.isOk()) << folder.status().message();
+  EXPECT_EQ(folder->tensors().size(), 3u);
+}
+
+// Another program's copy of the weights beside the one file of them.
+TEST(SafetensorsFolder, ConsolidatedCopy) {
+  TempFolder temp;
+  writeShard(temp.file("model.safetensors"), {"a"}, 1);
+  writeShard(temp.file("consolidated.safetensors"), {"tok_embeddings"}, 2);
+  auto folder = openAt(temp.path());
+  ASSERT_TRUE(folder.isOk()) << folder.status().message();
+  EXPECT_EQ(folder->tensors().size(), 1u);
+  EXPECT_THAT(folder->notes(),
+              ElementsAre(HasSubstr("consolidated.safetensors")));
+}
+
+// A clone without its large files.
+TEST(SafetensorsFolder, PointerOfLfs) {
+  TempFolder temp;
+  temp.write("model.safetensors",
+             "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+  auto folder = openAt(temp.path());
+  ASSERT_FALSE(folder.isOk());
+  EXPECT_THAT(folder.status().message(),
+              AllOf(HasSubstr("model.safetensors"), HasSubstr("git lfs pull")));
+}
+
 } // namespace

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <array>
 #include <climits>
 #include <cmath>
 #include <cstdlib>
@@ -100,17 +101,21 @@ TEST_P(Exports, GiveTheModuleOfTheFolder) {
 // Other families, as torch.onnx.export or onnxruntime's optimizer leaves them: learned positions and transposed
 // matrices; parallel blocks; partial rotation; q, k and v (of each head, of each
 // group, or one after another), gate and up in one product; windows; layers
-// without rotation; norms of what is added and of rows of q and k; multipliers.
+// without rotation; norms of what is added and of rows of q and k; multipliers;
+// norms of weights plus one, soft caps, two rotations; norms of each head's own, apart
+// or in a matrix; keys repeated before they are kept; interleaved rotation.
 class Families : public ::testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(
     Exports, Families,
-    ::testing::Values("gpt2/decomposed", "gpt2/multi-head",
-                      "gpt-neox/decomposed", "gpt-neox-sequential/decomposed",
-                      "phi3/decomposed", "phi3/gqa", "stablelm/decomposed",
-                      "stablelm-parallel/decomposed", "falcon/decomposed",
-                      "qwen2-window/decomposed", "smollm3/decomposed",
-                      "starcoder2/decomposed", "olmo2/decomposed",
-                      "granite/decomposed"),
+    ::testing::Values(
+        "gpt2/decomposed", "gpt2/multi-head", "gpt-neox/decomposed",
+        "gpt-neox-sequential/decomposed", "phi3/decomposed", "phi3/gqa",
+        "stablelm/decomposed", "stablelm-parallel/decomposed",
+        "falcon/decomposed", "qwen2-window/decomposed", "smollm3/decomposed",
+        "starcoder2/decomposed", "olmo2/decomposed", "granite/decomposed",
+        "gemma2/decomposed", "gemma3/decomposed", "stablelm-norms/decomposed",
+        "falcon-groups/decomposed", "falcon-sequential/decomposed",
+        "cohere/decomposed", "cohere2/decomposed"),
     [](const auto &info) {
       return std::regex_replace(std::string(info.param), std::regex("[-/]"),
                                 "_");
@@ -247,6 +252,213 @@ TEST_F(ChangedExport, AttentionThatIsNotCausal) {
   expectRefused("is neither causal nor masked");
 }
 
+// What a feed-forward gives, times what the best of some scores are.
+TEST_F(ChangedExport, ExpertsAreRefusedByTheirChoice) {
+  auto *graph = model_.mutable_graph();
+  auto *count = graph->add_initializer();
+  count->set_name("experts/count");
+  count->set_data_type(onnxproto::TensorProto::INT64);
+  count->add_dims(1);
+  const std::int64_t two = 2;
+  count->set_raw_data(&two, sizeof(two));
+  std::vector<onnxproto::NodeProto> nodes;
+  int changed = 0;
+  for (onnxproto::NodeProto node : graph->node()) {
+    nodes.push_back(node);
+    if (node.name() != "model.layers.5.mlp.down_proj.product")
+      continue;
+    ++changed;
+    const std::string given = node.output(0);
+    nodes.back().set_output(0, "experts/given");
+    auto add = [&](const std::string &op, std::vector<std::string> inputs,
+                   std::vector<std::string> outputs) {
+      onnxproto::NodeProto made;
+      made.set_op_type(op);
+      made.set_name("experts/" + op);
+      for (const std::string &input : inputs)
+        made.add_input(input);
+      for (const std::string &output : outputs)
+        made.add_output(output);
+      nodes.push_back(made);
+    };
+    add("TopK", {"experts/given", "experts/count"},
+        {"experts/best", "experts/which"});
+    add("ReduceMax", {"experts/best", "experts/axis"}, {"experts/most"});
+    add("Mul", {"experts/given", "experts/most"}, {given});
+  }
+  auto *axis = graph->add_initializer();
+  *axis = *count;
+  axis->set_name("experts/axis");
+  const std::int64_t last = -1;
+  axis->set_raw_data(&last, sizeof(last));
+  ASSERT_EQ(changed, 1);
+  graph->clear_node();
+  for (const auto &node : nodes)
+    *graph->add_node() = node;
+  expectRefused("found experts that are chosen by TopK \"experts/TopK\"");
+}
+
+// Norms of each head's own are read where they are alike and in the order of the
+// heads, by the weights that each really has.
+TEST(OnnxDecoder, OwnNormsOfHeadsAreAlikeAndInOrder) {
+  const std::string folder = kModels + "families/stablelm-norms/",
+                    at = "/model/model/layers.0/self_attn/q_layernorm/";
+  onnxproto::ModelProto original;
+  std::ifstream file(folder + "decomposed.onnx", std::ios::binary);
+  ASSERT_TRUE(original.ParseFromIstream(&file));
+  auto import = [&](auto change) {
+    onnxproto::ModelProto model = original;
+    int changed = 0;
+    for (auto &node : *model.mutable_graph()->mutable_node())
+      changed += change(node);
+    EXPECT_EQ(changed, 1);
+    testing::TempFolder copy;
+    copy.write("m.onnx", model.SerializeAsString());
+    for (const char *name : {"config.json", "model.safetensors"})
+      std::filesystem::copy_file(folder + name, copy.file(name));
+    return importModel(copy.file("m.onnx"));
+  };
+  auto epsilon = import([&](auto &node) {
+    if (node.name() != at + "norms.1/LayerNormalization")
+      return 0;
+    for (auto &attribute : *node.mutable_attribute())
+      if (attribute.name() == "epsilon")
+        attribute.set_f(0.1f);
+    return 1;
+  });
+  ASSERT_FALSE(epsilon.isOk());
+  EXPECT_THAT(epsilon.status().message(),
+              HasSubstr("expected the projection of q, found Concat"));
+  auto order = import([&](auto &node) {
+    if (node.name() != at + "Concat")
+      return 0;
+    node.mutable_input()->SwapElements(0, 1);
+    return 1;
+  });
+  ASSERT_FALSE(order.isOk());
+  EXPECT_THAT(order.status().message(),
+              HasSubstr("expected the projection of q"));
+  auto shared = import([&](auto &node) {
+    if (node.name() != at + "norms.1/LayerNormalization")
+      return 0;
+    std::string &weight = *node.mutable_input(1);
+    weight.replace(weight.find("norms.1"), 7, "norms.2");
+    return 1;
+  });
+  ASSERT_TRUE(shared.isOk()) << shared.status().message();
+  const auto &parameters = shared->parameters;
+  EXPECT_EQ(parameters.at("layer.0.q_norm.1").byteOffset,
+            parameters.at("layer.0.q_norm.2").byteOffset);
+  EXPECT_NE(parameters.at("layer.0.q_norm.0").byteOffset,
+            parameters.at("layer.0.q_norm.2").byteOffset);
+}
+
+// The cap of the logits: one number both times, else it is none.
+TEST(OnnxDecoder, CapsOfTwoNumbersAreRefused) {
+  onnxproto::ModelProto model;
+  std::ifstream file(kModels + "families/gemma2/decomposed.onnx",
+                     std::ios::binary);
+  ASSERT_TRUE(model.ParseFromIstream(&file));
+  std::string divisor;
+  for (const auto &node : model.graph().node())
+    if (node.op_type() == "Div" && node.name() == "/model/Div")
+      divisor = node.input(1);
+  int changed = 0;
+  for (auto &node : *model.mutable_graph()->mutable_node())
+    if (node.op_type() == "Constant" && node.output(0) == divisor) {
+      const std::uint16_t six = 0x40c0; // 6 in bfloat16; it was 8
+      node.mutable_attribute(0)->mutable_t()->set_raw_data(&six, sizeof(six));
+      ++changed;
+    }
+  ASSERT_EQ(changed, 1);
+  testing::TempFolder folder;
+  folder.write("m.onnx", model.SerializeAsString());
+  for (const char *name : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(kModels + "families/gemma2/" + name,
+                               folder.file(name));
+  auto spec = importModel(folder.file("m.onnx"));
+  ASSERT_FALSE(spec.isOk());
+  EXPECT_THAT(spec.status().message(),
+              HasSubstr("capped by one number and scaled by another"));
+}
+
+// A mask with a window before every attention, which has one of its own: a query
+// sees what both allow.
+class TwoWindows
+    : public ChangedExport,
+      public ::testing::WithParamInterface<std::array<std::int64_t, 3>> {
+protected:
+  onnxproto::NodeProto *node(const std::string &op,
+                             std::vector<std::string> inputs,
+                             const std::string &output) {
+    onnxproto::NodeProto made;
+    made.set_op_type(op);
+    made.set_name(output);
+    for (const std::string &input : inputs)
+      made.add_input(input);
+    made.add_output(output);
+    made_.push_back(made);
+    return &made_.back();
+  }
+  std::string ints(const std::string &name, std::vector<std::int64_t> values,
+                   bool isVector = true) {
+    auto *tensor = model_.mutable_graph()->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnxproto::TensorProto::INT64);
+    if (isVector)
+      tensor->add_dims(std::int64_t(values.size()));
+    tensor->set_raw_data(
+        std::string(reinterpret_cast<const char *>(values.data()),
+                    values.size() * sizeof(std::int64_t)));
+    return name;
+  }
+  // position - key < window, [batch, 1, positions, keys].
+  void addMask(std::int64_t window) {
+    node("Shape", {"attention_mask"}, "w/shape");
+    node("Gather", {"w/shape", ints("w/at", {1}, false)}, "w/length");
+    node("Range",
+         {ints("w/zero", {0}, false), "w/length", ints("w/one", {1}, false)},
+         "w/keys");
+    node("Unsqueeze", {"position_ids", ints("w/axes", {1, 3})}, "w/positions");
+    node("Sub", {"w/positions", "w/keys"}, "w/distance");
+    node("Less", {"w/distance", ints("w/window", {window}, false)}, "w/mask");
+    auto *nodes = model_.mutable_graph()->mutable_node();
+    std::vector<onnxproto::NodeProto> before(nodes->begin(), nodes->end());
+    nodes->Clear();
+    for (auto *list : {&made_, &before})
+      for (auto &one : *list) {
+        if (one.op_type() == "Attention")
+          one.set_input(3, "w/mask");
+        *nodes->Add() = one;
+      }
+    for (auto &opset : *model_.mutable_opset_import())
+      opset.set_version(25);
+  }
+  std::vector<onnxproto::NodeProto> made_;
+};
+// The mask's, the attention's, and the window of both in a context of 1024. Probes
+// of 72, 42 and 1024 positions see them in turn.
+INSTANTIATE_TEST_SUITE_P(
+    Pairs, TwoWindows,
+    ::testing::Values(std::array<std::int64_t, 3>{20, 40, 20},
+                      std::array<std::int64_t, 3>{40, 20, 20},
+                      std::array<std::int64_t, 3>{50, 60, 50},
+                      std::array<std::int64_t, 3>{20, 0, 20},
+                      std::array<std::int64_t, 3>{2000, 30, 30},
+                      std::array<std::int64_t, 3>{300, 400, 300},
+                      std::array<std::int64_t, 3>{400, 300, 300}));
+
+TEST_P(TwoWindows, TheSmallerHolds) {
+  const auto [ofMask, own, expected] = GetParam();
+  addMask(ofMask);
+  set("Attention", "left_window_size", own - 1); // -1: none
+  auto spec = import();
+  ASSERT_TRUE(spec.isOk()) << spec.status().message();
+  ASSERT_EQ(spec->contextLength, 1024);
+  for (const LayerSpec &layer : spec->layers)
+    EXPECT_EQ(layer.slidingWindow, expected);
+}
+
 // A window that is wider than a probe shows at the end of the model's context, and
 // one that is wider than that is none.
 TEST(OnnxDecoder, WideWindowsAreSeen) {
@@ -380,6 +592,19 @@ TEST(OnnxDecoder, BasesOfRotationTablesAreExact) {
       EXPECT_EQ(found.theta, theta);
       EXPECT_TRUE(rotaryFits(tables, found));
     }
+}
+
+// What an artifact is made of instead is said.
+TEST(OnnxDecoder, EncodersAreRefused) {
+  auto encoder = importModel(kModels + "encoders/bert/encoder.onnx");
+  ASSERT_FALSE(encoder.isOk());
+  EXPECT_THAT(encoder.status().message(),
+              HasSubstr("input \"token_type_ids\" is none that a decoder has"));
+  EXPECT_THAT(encoder.status().message(), HasSubstr("onnx-run"));
+  auto other = importModel(kModels + "encoders/distilbert/encoder.onnx");
+  ASSERT_FALSE(other.isOk());
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("it has no inputs of a past"));
 }
 
 TEST(OnnxDecoder, OnlyOnnxExplainsItsFusions) {

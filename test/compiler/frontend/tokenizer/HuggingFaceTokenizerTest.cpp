@@ -2,6 +2,8 @@
 // format, and every way to get it wrong.
 #include "test/compiler/frontend/tokenizer/TokenizerFixtures.h"
 
+#include <algorithm>
+
 namespace ingot {
 namespace {
 
@@ -425,6 +427,82 @@ TEST(HuggingFaceTokenizer, HostileJson) {
     HuggingFaceTokenizer files;
     files.tokenizerJson = text;
     EXPECT_FALSE(buildTokenizer(files).isOk()) << text.substr(0, 50);
+  }
+}
+
+// Added tokens that only tokenizer_config.json names: the ids of transformers
+// (make_configured_tokens.py).
+TEST(HuggingFaceTokenizer, ConfiguredTokens) {
+  const std::string source = INGOT_SOURCE_DIR "/test/";
+  json tokenizer =
+      json::parse(readFile(source + "models/tiny-llama/tokenizer.json"));
+  json cases = json::parse(
+      readFile(source + "compiler/frontend/tokenizer/ConfiguredTokens.json"));
+  ASSERT_GE(cases.size(), 13u);
+  for (const json &one : cases) {
+    SCOPED_TRACE(one["name"].get<std::string>());
+    json changed = tokenizer;
+    changed["added_tokens"] = json::array();
+    for (const json &token : tokenizer["added_tokens"])
+      if (std::find(one["without"].begin(), one["without"].end(),
+                    token["content"]) == one["without"].end())
+        changed["added_tokens"].push_back(token);
+    std::string text = changed.dump(), config = one["config"].dump();
+    HuggingFaceTokenizer files;
+    files.tokenizerJson = text;
+    files.tokenizerConfigJson = config;
+    OpenTokenizer opened = open(buildTokenizer(files));
+    EXPECT_EQ(opened.encode(one["text"].get<std::string>()),
+              one["ids"].get<Ids>());
+    EXPECT_EQ(opened.decode(one["ids"].get<Ids>(), true),
+              one["plain"].get<std::string>());
+
+    // A model without rows for the new ones: they are text, and a note says so.
+    std::vector<std::string> leftOut;
+    files.rows = 1024;
+    files.leftOut = &leftOut;
+    OpenTokenizer bounded = open(buildTokenizer(files));
+    EXPECT_EQ(bounded->vocabSize(), 1024);
+    Ids ids = bounded.encode(one["text"].get<std::string>());
+    EXPECT_LT(*std::max_element(ids.begin(), ids.end()), 1024);
+    if (one["name"] != "listed with other flags") // which take a space away
+      EXPECT_EQ(bounded.decode(ids), one["text"].get<std::string>());
+    size_t expected = static_cast<size_t>(opened->vocabSize() - 1024);
+    ASSERT_EQ(leftOut.size(), expected);
+    if (expected > 0)
+      EXPECT_NE(leftOut[0].find("of id 1024 is left out"), std::string::npos)
+          << leftOut[0];
+  }
+}
+
+// Rows below the vocabulary's own ids are no reason to leave those out.
+TEST(HuggingFaceTokenizer, RowsBelowTheVocabulary) {
+  std::string text = smallByteLevelJson().dump();
+  std::vector<std::string> leftOut;
+  HuggingFaceTokenizer files;
+  files.tokenizerJson = text;
+  files.rows = 258;
+  files.leftOut = &leftOut;
+  OpenTokenizer opened = open(buildTokenizer(files));
+  EXPECT_EQ(opened->vocabSize(), 261);
+  EXPECT_EQ(leftOut.size(), 1u);
+}
+
+// What is wrong in the list is named by its path.
+TEST(HuggingFaceTokenizer, WrongConfiguredTokens) {
+  std::string text = smallByteLevelJson().dump();
+  for (auto [config, part] :
+       {std::pair(R"({"added_tokens_decoder": 3})", "added_tokens_decoder"),
+        std::pair(R"({"added_tokens_decoder": {"x": {}}})", "expected an id"),
+        std::pair(R"({"added_tokens_decoder": {"3": {"content": "a"}}})",
+                  "added_tokens_decoder.3")}) {
+    HuggingFaceTokenizer files;
+    files.tokenizerJson = text;
+    files.tokenizerConfigJson = config;
+    auto built = buildTokenizer(files);
+    ASSERT_FALSE(built.isOk()) << config;
+    EXPECT_NE(built.status().message().find(part), std::string::npos)
+        << built.status().message();
   }
 }
 

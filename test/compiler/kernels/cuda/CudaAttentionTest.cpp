@@ -47,6 +47,46 @@ TEST_P(CudaAttention, EqualsItsTwinCloselyForExactQueries) {
   }
 }
 
+// Queries beyond float16 are its largest numbers, of either sign.
+TEST_P(CudaAttention, QueriesBeyondHalvesAreTheLargest) {
+  Random random(25);
+  AttentionCase problem(random, GetParam(), {{70, 1}, {0, 3}}, 0, 0);
+  for (std::size_t i = 0; i < problem.query.size(); i += 5)
+    problem.query[i] = i % 2 ? 1e6f : -1e6f;
+  const std::vector<float> large = problem.run(Cut::Split, 1000, {});
+  EXPECT_TRUE(sameBits(problem.run(Cut::Wide, 1000, {}), large));
+  for (float &x : problem.query)
+    x = std::clamp(x, -65504.0f, 65504.0f);
+  EXPECT_TRUE(sameBits(problem.run(Cut::Split, 1000, {}), large));
+  for (float x : large)
+    ASSERT_TRUE(std::isfinite(x));
+}
+
+// A window's cache may have given away what lies before it: nothing of that is used,
+// were it no number at all.
+TEST_P(CudaAttention, WhatLiesBeforeTheWindowMayBeAnything) {
+  Random random(26);
+  constexpr int kPosition = 263, kWindow = 90;
+  const AttentionCase problem(random, GetParam(), {{kPosition, 1}}, kWindow, 0);
+  const std::vector<float> want = problem.run(Cut::Split, 1000, {});
+  const Geometry &geometry = GetParam();
+  for (int at = 0; at <= kPosition - kWindow; ++at)
+    for (int h = 0; h < geometry.kvHeads; ++h)
+      for (bool isValue : {false, true}) {
+        std::uint8_t *head = problem.cache.headAt(0, at, h, isValue);
+        if (geometry.kv == "i8")
+          reinterpret_cast<float *>(
+              head + kBlock * geometry.headDim)[at % kBlock] = NAN;
+        else // a NaN of float16 and of bfloat16
+          std::memset(head + at % kBlock * geometry.headDim * 2, 0x7f,
+                      std::size_t(geometry.headDim) * 2);
+      }
+  EXPECT_TRUE(sameBits(problem.run(Cut::Split, 1000, {}), want));
+  EXPECT_TRUE(sameBits(problem.run(Cut::Wide, 1000, {}), want));
+  for (float x : want)
+    ASSERT_TRUE(std::isfinite(x));
+}
+
 TEST_P(CudaAttention, EveryScheduleGivesTheSameBits) {
   Random random(22);
   const AttentionCase problem(random, GetParam(), {{65, 1}, {300, 2}}, 0, 0);
@@ -92,6 +132,9 @@ void testRopeWrite(Random &random, const Geometry &geometry,
   std::vector<float> qkv =
       uniforms(random, std::size_t(numRows * columns), -3, 3);
   qkv[5] = 1e5f; // beyond float16, in a query
+  // The last head, of values, of the second row has nothing to divide by.
+  std::fill_n(qkv.begin() + 2 * columns - geometry.headDim, geometry.headDim,
+              0.0f);
   std::vector<float> table;
   for (int i = 0; i < numRows * with.rotaryDim; ++i)
     table.push_back(std::cos(float(i)));
@@ -135,6 +178,7 @@ void testRopeWrite(Random &random, const Geometry &geometry,
   params.rotaryDim = with.rotaryDim;
   params.normEps = 1e-5f;
   params.normKind = with.isLayer ? abi::HeadNorm::Layer : abi::HeadNorm::Rms;
+  params.normOffset = with.interleaved ? 1.0f : 0.0f;
   params.normStride = perHead ? geometry.headDim : 0;
   params.normRows = with.isRow;
   params.interleaved = with.interleaved;

@@ -128,6 +128,37 @@ TEST(CudaElementwise, NormsEqualTheirTwins) {
   }
 }
 
+// Where a row is smaller than the root of epsilon, epsilon decides.
+TEST(CudaElementwise, NormsOfSmallRowsHaveTheirEpsilon) {
+  Random random(41);
+  const std::vector<float> values = uniforms(random, 2 * 70, -1e-3f, 1e-3f);
+  const std::vector<float> ones(70, 1.0f), zeros(70, 0.0f);
+  DeviceArray<float> input(values), weight(ones), bias(zeros);
+  DeviceArray<float> output(values.size());
+  std::vector<float> want(values.size());
+  abi::RmsNormParams rms{
+      input.data(), weight.data(), output.data(), {}, 2, 70, 1e-5f, 0};
+  EXPECT_TRUE(launchKernel("rms_norm", abi::rowGrid(2), rms).isClean());
+  rms.output = want.data();
+  reference::rmsNorm(rms, whole(2), {});
+  expectClose(output.copy(), want, 2e-6);
+  abi::LayerNormParams layer{input.data(),
+                             weight.data(),
+                             bias.data(),
+                             output.data(),
+                             {},
+                             2,
+                             70,
+                             1e-5f,
+                             0};
+  EXPECT_TRUE(launchKernel("layer_norm", abi::rowGrid(2), layer).isClean());
+  layer.output = want.data();
+  reference::layerNorm(layer, whole(2), {});
+  // Beside the mean, whose digits small elements lose.
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(output[i], want[i], 1e-6) << i;
+}
+
 // A row alone has the bits that it has among others.
 TEST(CudaElementwise, NormOfARowAloneIsTheSame) {
   Random random(5);
@@ -241,7 +272,8 @@ TEST(CudaElementwise, RopeTableEqualsItsTwinBitForBit) {
   for (int i = 0; i < kDim; ++i)
     frequencies.push_back(std::pow(10000.0f, -float(i % 24) / 24.0f));
   const std::vector<std::int32_t> positions = {0, 1, 77, 4095, 131071};
-  const std::vector<std::int32_t> lengths = {1, 4, 80, 4097, 131072};
+  // The fourth row's length is behind its position, which then counts.
+  const std::vector<std::int32_t> lengths = {1, 4, 80, 3000, 131072};
   DeviceArray<float> invFreq(frequencies);
   DeviceArray<std::int32_t> devicePositions(positions), deviceLengths(lengths);
   for (abi::RopeScaling scaling :

@@ -4,6 +4,7 @@
 // is tried, under schedules drawn from a seed, and each must be caught: by the
 // emulator, or because the result is not the twin's.
 #include "test/compiler/kernels/cuda/AttentionCase.h"
+#include "test/compiler/kernels/cuda/ExpertCase.h"
 #include "test/compiler/kernels/cuda/LinearCase.h"
 
 #include <functional>
@@ -79,6 +80,41 @@ TEST(CudaFaults, OfLinear) {
       EXPECT_GE(planted.at(Plant::ShiftShared), 3);
       EXPECT_GE(planted.at(Plant::SwapFragment), 1);
     }
+}
+
+TEST(CudaFaults, OfExperts) {
+  Random random(64);
+  for (auto [encoding, tile] :
+       {std::pair{"i8g32", "t8"}, {"f16x2", "t32"}, {"i8g32", "p64"}}) {
+    const ExpertCase problem(random, encoding, {3, 2, 4, 1800, 16});
+    const auto planted = plantAll(std::string("experts ") + tile, 74,
+                                  [&](const auto &options, auto *report) {
+                                    return problem.run(tile, options, report);
+                                  });
+    EXPECT_GE(planted.at(Plant::SkipBarrier), 1);
+    EXPECT_EQ(planted.at(Plant::WaitTooFew), 1);
+    EXPECT_GE(planted.at(Plant::ShiftShared), 3);
+    EXPECT_GE(planted.at(Plant::SwapFragment), 1);
+  }
+  // Counts that go from warp to warp, for several turns.
+  const ExpertShape shape{4, 2, 400, 0, 0};
+  const std::vector<float> routes = someRoutes(random, shape);
+  const auto planted =
+      plantAll("order_slots", 75, [&](const auto &options, auto *report) {
+        DeviceArray<float> deviceRoutes(routes);
+        DeviceArray<std::int32_t> order(
+            std::size_t(2 * shape.slots() + shape.experts + 1));
+        const abi::OrderSlotsParams params{deviceRoutes.data(), order.data(),
+                                           shape.tokens,        shape.experts,
+                                           shape.topK,          0};
+        *report = launchKernel("order_slots", abi::orderGrid(shape.experts),
+                               params, options);
+        std::vector<float> numbers;
+        for (std::int32_t number : order.copy())
+          numbers.push_back(float(number));
+        return numbers;
+      });
+  EXPECT_EQ(planted.at(Plant::SkipBarrier), 2);
 }
 
 TEST(CudaFaults, OfAttention) {

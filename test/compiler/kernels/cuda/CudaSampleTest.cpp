@@ -60,6 +60,33 @@ TEST(CudaSample, ChoosesWhatTheSamplerChooses) {
     }
 }
 
+// Thousands of tokens that are unlikely each, and together likelier than the first: no
+// bound may rule the chosen one out.
+TEST(CudaSample, UnlikelyTokensAreChosenToo) {
+  constexpr int kVocab = 4000, kRows = 16;
+  std::vector<float> logits(std::size_t(kVocab * kRows), -8.0f);
+  std::vector<abi::SampleRow> rows;
+  for (int row = 0; row < kRows; ++row) {
+    logits[std::size_t(row * kVocab + 17)] = 0;
+    rows.push_back({std::uint64_t(row + 1), row, 1.0});
+  }
+  const auto tokens = sampleRows(logits, rows, {});
+  Sampler sampler(kVocab);
+  int others = 0;
+  for (int row = 0; row < kRows; ++row) {
+    SamplingParams params;
+    params.temperature = 1;
+    const SamplerState state(params, rows[std::size_t(row)].seed);
+    auto want =
+        sampler.choose({logits.data() + row * kVocab, std::size_t(kVocab)},
+                       state, rows[std::size_t(row)].position);
+    ASSERT_TRUE(want) << want.status().message();
+    EXPECT_EQ(tokens[std::size_t(row)], *want) << "row " << row;
+    others += *want != 17;
+  }
+  EXPECT_GT(others, 3);
+}
+
 // Ties, infinities and NaN as in the sampler.
 TEST(CudaSample, TiesAndLimits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

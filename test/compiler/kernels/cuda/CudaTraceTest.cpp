@@ -2,6 +2,7 @@
 // cache once, within 3 % and 5 % of their bytes, and no access to shared memory in
 // more than two passes.
 #include "test/compiler/kernels/cuda/AttentionCase.h"
+#include "test/compiler/kernels/cuda/ExpertCase.h"
 #include "test/compiler/kernels/cuda/LinearCase.h"
 
 namespace ingot::test {
@@ -51,6 +52,34 @@ TEST(CudaTrace, DecodingMovesEachWeightOnce) {
         if (!site.isShared && !site.isWrite &&
             site.bytes > std::uint64_t(bytes / 2))
           EXPECT_EQ(site.sectors, site.idealSectors) << what;
+    }
+}
+
+// Of the experts that a step chose, and of no others.
+TEST(CudaTrace, DecodingMovesTheWeightsOfTheChosenExpertsOnce) {
+  Random random(84);
+  for (const char *encoding : {"f16x2", "i8g32", "i4g32m"})
+    for (int tokens : {1, 5, 8}) {
+      const ExpertCase problem(random, encoding, {12, 2, tokens, 512, 96});
+      simt::LaunchReport report;
+      (void)problem.run("t8", traced(), &report);
+      const simt::Trace &trace = report.trace;
+      std::uint64_t asked = 0, different = 0;
+      for (const void *plane :
+           {problem.weights.deviceCodes(), problem.weights.deviceScales(),
+            problem.weights.deviceMins()}) {
+        asked += trace.of(plane).sectorsRead * kSector;
+        different += trace.of(plane).uniqueRead * kSector;
+      }
+      const int used = problem.usedExperts();
+      const double bytes = double(problem.weights.deviceBytes()) * used / 12;
+      const std::string what = std::string(encoding) + " " +
+                               std::to_string(tokens) + " tokens on " +
+                               std::to_string(used) + " experts";
+      EXPECT_LT(used, 12);
+      EXPECT_NEAR(double(asked), bytes, 0.03 * bytes) << what;
+      EXPECT_NEAR(double(different), bytes, 0.03 * bytes) << what;
+      expectFewConflicts(trace, what);
     }
 }
 

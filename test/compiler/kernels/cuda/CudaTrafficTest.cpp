@@ -4,6 +4,7 @@
 #include "runtime/execute/cuda/cost/KernelTraffic.h"
 #include "test/compiler/kernels/cuda/AttentionCase.h"
 #include "test/compiler/kernels/cuda/LinearCase.h"
+#include "test/compiler/kernels/cuda/TrafficChecks.h"
 
 #include <cmath>
 
@@ -11,50 +12,6 @@ namespace ingot::test {
 namespace {
 
 using namespace cuda;
-
-simt::LaunchOptions traced() {
-  simt::LaunchOptions options;
-  options.trace = true;
-  options.check = false;
-  return options;
-}
-
-// Everything but conflicts within `part` of what was traced.
-void expectTraced(const LaunchTraffic &made, const simt::Trace &trace,
-                  const std::string &what, double part = 0.03) {
-  Stream seen;
-  for (const simt::AllocationTrace &one : trace.allocations) {
-    seen.bytesRead += 32.0 * double(one.uniqueRead);
-    seen.bytesWritten += 32.0 * double(one.uniqueWritten);
-    seen.sectorsRead += double(one.sectorsRead);
-    seen.sectorsWritten += double(one.sectorsWritten);
-  }
-  double conflict = 1;
-  for (const simt::SiteTrace &site : trace.sites) {
-    if (site.isShared)
-      conflict = std::max(conflict, site.conflict());
-    else
-      (site.isWrite ? seen.idealWritten : seen.idealRead) +=
-          double(site.idealSectors);
-  }
-  Stream all = made.weights;
-  all += made.cache;
-  all += made.activations;
-  all += made.arrays;
-  const std::string where = what + "\n" + trace.text();
-  // A sector or two of positions and tokens beside them.
-  auto near = [&](double got, double want, const char *name, double least) {
-    EXPECT_NEAR(got, want, std::max(part * want, least))
-        << name << " of " << where;
-  };
-  near(all.bytesRead + all.bytesReadBack, seen.bytesRead, "bytes read", 64);
-  near(all.bytesWritten, seen.bytesWritten, "bytes written", 32);
-  near(all.sectorsRead, seen.sectorsRead, "sectors read", 2);
-  near(all.sectorsWritten, seen.sectorsWritten, "sectors written", 1);
-  near(all.idealRead, seen.idealRead, "ideal reads", 2);
-  near(all.idealWritten, seen.idealWritten, "ideal writes", 1);
-  EXPECT_NEAR(made.conflict, conflict, 0.03 * conflict) << where;
-}
 
 TEST(CudaTraffic, LinearIsAsTraced) {
   Random random(61);
@@ -402,6 +359,25 @@ TEST(CudaTraffic, RowsAreAsTraced) {
     expectTraced(
         rowTraffic({RowOperation::RopeTable, kRows, 64, true, false, false, 1}),
         run("rope_table", table), "rope_table");
+  }
+}
+
+TEST(CudaTraffic, ChoosingIsAsTraced) {
+  Random random(66);
+  constexpr int kRows = 3, kVocab = 10000;
+  DeviceArray<float> logits(
+      uniforms(random, std::size_t(kRows * kVocab), -9, 9));
+  for (bool hasNoise : {false, true}) {
+    const double factor = hasNoise ? 1 : 0;
+    DeviceArray<abi::SampleRow> rows(
+        std::vector<abi::SampleRow>(kRows, {7, 3, factor}));
+    DeviceArray<std::int32_t> tokens(kRows);
+    const abi::CudaSampleParams params{logits.data(), rows.data(),
+                                       tokens.data(), kRows, kVocab};
+    const simt::LaunchReport report =
+        launchKernel("sample", abi::rowGrid(kRows), params, traced());
+    expectTraced(sampleTraffic({kRows, kVocab, hasNoise}), report.trace,
+                 hasNoise ? "sample" : "sample, greedy");
   }
 }
 

@@ -1,14 +1,14 @@
 // What is said where there is no driver, an old one, none of its functions or no
 // device, and what a failing call becomes: each with a library in the driver's place.
-#include "runtime/execute/cuda/Driver.h"
-#include "runtime/execute/cuda/Device.h"
+#include "runtime/execute/cuda/CudaExecutor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <dlfcn.h>
 
 namespace ingot::cuda {
 namespace {
@@ -98,6 +98,28 @@ TEST_F(CudaDriverTest, DriverDoesNotStart) {
                                    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"));
 }
 
+// The system's driver has threads and handlers for the process's end, so its text
+// stays; one in its place goes, and comes back as new.
+TEST_F(CudaDriverTest, TheSystemsDriverStaysLoaded) {
+  auto isLoaded = [](const char *path) {
+    void *library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    return library && ::dlclose(library) == 0;
+  };
+  use(INGOT_FAKE_DRIVER);
+  ASSERT_TRUE(Driver::open().isOk());
+  EXPECT_FALSE(isLoaded(INGOT_FAKE_DRIVER));
+  ::unsetenv("INGOT_CUDA_DRIVER");
+  void *system = ::dlopen(INGOT_FAKE_DRIVER_SYSTEM, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(system) << ::dlerror();
+  {
+    auto driver = Driver::open();
+    ASSERT_TRUE(driver.isOk()) << driver.status().message();
+    EXPECT_EQ((*driver)->path(), "libcuda.so.1");
+  }
+  ::dlclose(system);
+  EXPECT_TRUE(isLoaded(INGOT_FAKE_DRIVER_SYSTEM));
+}
+
 TEST_F(CudaDriverTest, DeviceOfAnotherNumber) {
   use(INGOT_FAKE_DRIVER, "devices=2");
   auto driver = Driver::open();
@@ -138,21 +160,43 @@ TEST_F(CudaDriverTest, AFailureNamesTheCallAndTheError) {
   EXPECT_EQ(unnamed.message(), "cuLaunchKernel: error (719)");
 }
 
+// Whether copies happen at once, or not before somebody waits.
 TEST_F(CudaDriverTest, UploadMovesEveryByte) {
+  for (const char *how : {"", "lazy=1"}) {
+    use(INGOT_FAKE_DRIVER, how);
+    auto opened = device();
+    // More than two pieces of staging, and an end that fills none.
+    std::vector<std::uint8_t> bytes((std::size_t(16) << 20) * 3 + 12345);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = std::uint8_t(i % 251);
+    auto memory = DeviceMemory::allocate(*opened, bytes.size(), "weights");
+    ASSERT_TRUE(memory.isOk());
+    auto uploader = Uploader::create(*opened);
+    ASSERT_TRUE(uploader.isOk());
+    ASSERT_TRUE(uploader->add(memory->address(), bytes).isOk());
+    ASSERT_TRUE(uploader->finish().isOk());
+    EXPECT_EQ(std::memcmp(reinterpret_cast<void *>(memory->address()),
+                          bytes.data(), bytes.size()),
+              0)
+        << how;
+  }
+}
+
+// What another program left in the device's memory is in no cache.
+TEST_F(CudaDriverTest, StateBeginsAsZeros) {
   use(INGOT_FAKE_DRIVER);
   auto opened = device();
-  // More than two pieces of staging, and an end that fills none.
-  std::vector<std::uint8_t> bytes((std::size_t(16) << 20) * 3 + 12345);
-  std::iota(bytes.begin(), bytes.end(), std::uint8_t(0));
-  auto memory = DeviceMemory::allocate(*opened, bytes.size(), "weights");
-  ASSERT_TRUE(memory.isOk());
-  auto uploader = Uploader::create(*opened);
-  ASSERT_TRUE(uploader.isOk());
-  ASSERT_TRUE(uploader->add(memory->address(), bytes).isOk());
-  ASSERT_TRUE(uploader->finish().isOk());
-  EXPECT_EQ(std::memcmp(reinterpret_cast<void *>(memory->address()),
-                        bytes.data(), bytes.size()),
-            0);
+  auto state = makeDeviceState(*opened, 4096, "cache");
+  ASSERT_TRUE(state.isOk()) << state.status().message();
+  ASSERT_TRUE(opened->synchronize().isOk());
+  const std::uint8_t *bytes = (*state)->data();
+  EXPECT_EQ(std::count(bytes, bytes + 4096, 0), 4096);
+  (*state)->fill(64, 32, 0x1234);
+  (*state)->copy(256, 64, 32);
+  ASSERT_TRUE(opened->synchronize().isOk());
+  EXPECT_EQ(bytes[256], 0x34);
+  EXPECT_EQ(bytes[287], 0x12);
+  EXPECT_EQ(bytes[288], 0);
 }
 
 } // namespace

@@ -2,12 +2,14 @@
 // runs nothing. What it says of itself is in the variable INGOT_FAKE_DRIVER, a list
 // of name=number: version, devices, init (the code that cuInit gives), major, minor,
 // free and total (bytes of the device), fail (the number of the call to memAlloc that
-// fails, from 1), images (1: refuses every module).
+// fails, from 1), images (1: refuses every module), lazy (1: copies to the device wait
+// until somebody waits for them). Memory begins as no zeros.
 #include "runtime/execute/cuda/DriverTypes.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 using namespace ingot::cuda;
 
@@ -23,6 +25,20 @@ long setting(const char *name, long otherwise) {
 }
 
 int numAllocations = 0;
+
+struct Copy {
+  DevicePointer to;
+  const void *from;
+  std::size_t bytes;
+};
+std::vector<Copy> waiting;
+
+ResultCode finishCopies() {
+  for (const Copy &copy : waiting)
+    std::memcpy(reinterpret_cast<void *>(copy.to), copy.from, copy.bytes);
+  waiting.clear();
+  return kSuccess;
+}
 
 } // namespace
 
@@ -83,9 +99,11 @@ FAKE cuMemAlloc_v2(DevicePointer *memory, std::size_t bytes) {
   if (++numAllocations == setting("fail", 0))
     return kOutOfMemory;
   *memory = reinterpret_cast<DevicePointer>(std::malloc(bytes));
+  std::memset(reinterpret_cast<void *>(*memory), 0xa5, bytes);
   return kSuccess;
 }
 FAKE cuMemFree_v2(DevicePointer memory) {
+  finishCopies();
   std::free(reinterpret_cast<void *>(memory));
   return kSuccess;
 }
@@ -94,13 +112,14 @@ FAKE cuMemHostAlloc(void **memory, std::size_t bytes, unsigned) {
   return kSuccess;
 }
 FAKE cuMemFreeHost(void *memory) {
+  finishCopies();
   std::free(memory);
   return kSuccess;
 }
 FAKE cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, std::size_t bytes,
                           StreamHandle) {
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
-  return kSuccess;
+  waiting.push_back({to, from, bytes});
+  return setting("lazy", 0) ? kSuccess : finishCopies();
 }
 FAKE cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, std::size_t bytes,
                           StreamHandle) {
@@ -146,7 +165,7 @@ FAKE cuStreamCreate(StreamHandle *stream, unsigned) {
   return kSuccess;
 }
 FAKE cuStreamDestroy_v2(StreamHandle) { return kSuccess; }
-FAKE cuStreamSynchronize(StreamHandle) { return kSuccess; }
+FAKE cuStreamSynchronize(StreamHandle) { return finishCopies(); }
 FAKE cuStreamBeginCapture_v2(StreamHandle, int) { return kSuccess; }
 FAKE cuStreamEndCapture(StreamHandle, GraphHandle *) { return kSuccess; }
 FAKE cuGraphInstantiateWithFlags(GraphExecHandle *, GraphHandle,
@@ -161,7 +180,7 @@ FAKE cuEventCreate(EventHandle *event, unsigned) {
   return kSuccess;
 }
 FAKE cuEventDestroy_v2(EventHandle) { return kSuccess; }
-FAKE cuEventSynchronize(EventHandle) { return kSuccess; }
+FAKE cuEventSynchronize(EventHandle) { return finishCopies(); }
 FAKE cuEventRecord(EventHandle, StreamHandle) { return kSuccess; }
 #ifndef INGOT_FAKE_DRIVER_INCOMPLETE
 FAKE cuEventElapsedTime(float *milliseconds, EventHandle, EventHandle) {

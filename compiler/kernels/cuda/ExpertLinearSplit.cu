@@ -1,0 +1,3 @@
+// expert_linear: the tiles of LinearSplit.cu, each of one expert's rows.
+#include "compiler/kernels/cuda/ExpertRows.h"
+#include "compiler/kernels/cuda/LinearSplit.cu"

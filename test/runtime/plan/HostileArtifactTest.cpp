@@ -2,7 +2,9 @@
 // is one kind of lie, found by meaning; random damage is tried thousands of
 // times, with the checksums put right so that it gets past them.
 #include "runtime/plan/CudaAbi.h"
+#include "test/runtime/plan/PlanLies.h"
 #include "test/runtime/plan/TinyCudaArtifact.h"
+#include "test/runtime/plan/TinyExpertsArtifact.h"
 
 #include <gmock/gmock.h>
 
@@ -18,19 +20,6 @@ using namespace ingot::test;
 using ::testing::HasSubstr;
 
 namespace {
-
-Status openBytes(const TempFolder &folder,
-                 const std::vector<std::uint8_t> &bytes) {
-  auto artifact = Artifact::open(folder.write("x.ingot", bytes));
-  return artifact ? Status::ok() : artifact.status();
-}
-
-fbs::LaunchT &launch(TinyArtifact &tiny, const std::string &name) {
-  for (auto &launch : tiny.plan.targets[0]->segments[0]->launches)
-    if (launch->name == name)
-      return *launch;
-  std::abort();
-}
 
 // The tiny model in two segments, with an exit between them whose head is the
 // second.
@@ -62,70 +51,6 @@ TinyArtifact withExit() {
   target.exits.push_back(std::move(exit));
   return tiny;
 }
-
-// The tiny model with a choice of two of two experts behind its feed-forward:
-// what a layer of experts launches, over the weights of gate and up.
-TinyArtifact withExperts() {
-  TinyArtifact tiny = TinyArtifact::make();
-  fbs::TargetT &target = *tiny.plan.targets[0];
-  target.slots = 2;
-  auto buffer = [&](const char *name, std::uint32_t columns,
-                    fbs::Domain domain) {
-    auto made = std::make_unique<fbs::BufferT>();
-    made->name = name;
-    made->domain = domain;
-    made->columns = columns;
-    made->row_bytes = columns * 4;
-    made->offset = target.token_arena_bytes;
-    target.token_arena_bytes +=
-        made->row_bytes * (domain == fbs::Domain::slot ? 2 : 1);
-    target.buffers.push_back(std::move(made));
-    return int(target.buffers.size()) - 1;
-  };
-  const auto token = fbs::Domain::token, slot = fbs::Domain::slot;
-  int logits = buffer("router", 2, token), routes = buffer("routes", 4, token);
-  int order = buffer("order", 7, token), slots = buffer("slots", 32, slot);
-  int fed = buffer("fed", 48, slot), sum = buffer("sum", 48, token);
-  auto launch = [&](const char *name, const char *op, auto params) {
-    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[kGated]);
-    kernel->name = kernel->op = op;
-    target.kernels.push_back(std::move(kernel));
-    auto made = std::make_unique<fbs::LaunchT>();
-    made->name = name;
-    made->params.Set(std::move(params));
-    made->variants.push_back(std::make_unique<fbs::VariantT>());
-    made->variants[0]->first = 1;
-    made->variants[0]->kernel = std::uint32_t(target.kernels.size()) - 1;
-    auto &launches = target.segments[0]->launches;
-    launches.insert(launches.end() - 3, std::move(made));
-  };
-  fbs::RouteT route;
-  route.logits = logits, route.routes = routes;
-  fbs::OrderSlotsT orderSlots;
-  orderSlots.routes = routes, orderSlots.order = order;
-  fbs::DispatchT dispatch;
-  dispatch.input = 0, dispatch.order = order, dispatch.output = slots;
-  fbs::ExpertLinearT linear;
-  linear.input = slots, linear.order = order, linear.weight = 6;
-  linear.output = fed, linear.k = dispatch.width = 32, linear.n = 48;
-  fbs::CombineT combine;
-  combine.input = fed, combine.order = order, combine.routes = routes;
-  combine.output = sum, combine.width = 48;
-  auto choose = [](auto &op) { op.experts = op.top_k = 2; };
-  choose(route), choose(orderSlots), choose(dispatch), choose(linear),
-      choose(combine);
-  launch("route", "route", route);
-  launch("order", "order_slots", orderSlots);
-  launch("dispatch", "dispatch", dispatch);
-  launch("experts", "expert_linear", linear);
-  launch("combine", "combine", combine);
-  return tiny;
-}
-
-struct Lie {
-  const char *message;
-  std::function<void(TinyArtifact &)> tell;
-};
 
 } // namespace
 
@@ -366,13 +291,7 @@ TEST(HostileArtifactTest, meaning) {
       {"levels, kernels, buffers", [&](auto &t) { target(t).levels.clear(); }},
   };
   TempFolder folder;
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = TinyArtifact::make();
-    lie.tell(tiny);
-    Status status = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(status.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(status.message(), HasSubstr(lie.message));
-  }
+  expectRefused([] { return TinyArtifact::make(); }, lies);
 }
 
 // And every lie about an exit.
@@ -422,13 +341,7 @@ TEST(HostileArtifactTest, exits) {
   TinyArtifact good = withExit();
   Status status = openBytes(folder, good.bytes());
   EXPECT_TRUE(status.isOk()) << status.message();
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = withExit();
-    lie.tell(tiny);
-    Status refused = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
-  }
+  expectRefused(withExit, lies);
 }
 
 // And about CUDA devices.
@@ -573,208 +486,7 @@ TEST(HostileArtifactTest, cuda) {
   library(good, find(good, fbs::Params::Linear), 65);
   status = openBytes(folder, good.bytes());
   EXPECT_TRUE(status.isOk()) << status.message();
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = tinyCudaArtifact();
-    lie.tell(tiny);
-    Status refused = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
-  }
-}
-
-// The same model's experts for CUDA devices: rows of tokens and slots are half rows.
-TinyArtifact withCudaExperts() {
-  TinyArtifact tiny = tinyCudaArtifact();
-  fbs::TargetT &target = *tiny.plan.targets[0];
-  target.slots = 2;
-  auto buffer = [&](const char *name, std::uint32_t columns, fbs::Domain domain,
-                    int parts) {
-    auto made = std::make_unique<fbs::BufferT>();
-    made->name = name;
-    made->domain = domain;
-    made->columns = columns;
-    made->row_bytes = columns * 4;
-    if (parts > 0) {
-      made->dtype = fbs::DType::f16;
-      made->row_bytes = std::uint64_t(ingot::abi::halfRowBytes(columns, parts));
-      made->scales_offset =
-          std::uint32_t(ingot::abi::halfRowScaleOffset(columns, parts));
-      made->sums_offset =
-          std::uint32_t(ingot::abi::halfRowRestOffset(columns, parts));
-    }
-    target.token_arena_bytes = (target.token_arena_bytes + 63) / 64 * 64;
-    made->offset = target.token_arena_bytes;
-    target.token_arena_bytes +=
-        made->row_bytes * (domain == fbs::Domain::slot ? 2 : 1);
-    target.buffers.push_back(std::move(made));
-    return int(target.buffers.size()) - 1;
-  };
-  const auto token = fbs::Domain::token, slot = fbs::Domain::slot;
-  fbs::DispatchT dispatch;
-  dispatch.input = buffer("token halves", 32, token, 2);
-  dispatch.order = buffer("order", 7, token, 0);
-  dispatch.output = buffer("slot halves", 32, slot, 2);
-  dispatch.width = 32;
-  fbs::ExpertLinearT linear;
-  linear.input = dispatch.output, linear.order = dispatch.order;
-  linear.weight = 6, linear.k = 32, linear.n = 48;
-  linear.output = buffer("fed", 48, slot, 0);
-  auto launch = [&](const char *name, const char *op, const char *kernelName,
-                    auto params) {
-    params.experts = params.top_k = 2;
-    auto kernel = std::make_unique<fbs::KernelT>(*target.kernels[0]);
-    kernel->op = op;
-    kernel->name = kernelName;
-    target.kernels.push_back(std::move(kernel));
-    auto made = std::make_unique<fbs::LaunchT>();
-    made->name = name;
-    made->params.Set(std::move(params));
-    made->variants.push_back(std::make_unique<fbs::VariantT>());
-    made->variants[0]->first = 1;
-    made->variants[0]->kernel = std::uint32_t(target.kernels.size()) - 1;
-    auto &launches = target.segments[0]->launches;
-    launches.insert(launches.end() - 3, std::move(made));
-  };
-  launch("dispatch", "dispatch", "dispatch", dispatch);
-  launch("experts", "expert_linear", "expert_linear_f16x2_t8", linear);
-  return tiny;
-}
-
-TEST(HostileArtifactTest, expertsOnCudaDevices) {
-  auto bufferOf = [](TinyArtifact &t, const char *name) -> fbs::BufferT & {
-    for (auto &one : t.plan.targets[0]->buffers)
-      if (one->name == name)
-        return *one;
-    std::abort();
-  };
-  auto onePart = [&](TinyArtifact &t, const char *name) {
-    fbs::BufferT &buffer = bufferOf(t, name);
-    buffer.row_bytes = std::uint64_t(ingot::abi::halfRowBytes(32));
-    buffer.scales_offset = std::uint32_t(ingot::abi::halfRowScaleOffset(32));
-    buffer.sums_offset = 0;
-  };
-  auto indexOf = [](TinyArtifact &t, const char *name) {
-    auto &buffers = t.plan.targets[0]->buffers;
-    for (std::size_t i = 0; i < buffers.size(); ++i)
-      if (buffers[i]->name == name)
-        return int(i);
-    std::abort();
-  };
-  const Lie lies[] = {
-      {"half rows of two parts, the input has one",
-       [&](auto &t) { onePart(t, "token halves"); }},
-      {"reads half rows of two parts, input: buffer \"slot halves",
-       [&](auto &t) { onePart(t, "slot halves"); }},
-      {"is not half rows of 32",
-       [&](auto &t) {
-         launch(t, "dispatch").params.AsDispatch()->output = indexOf(t, "fed");
-       }},
-      {"is not half rows of 32",
-       [&](auto &t) {
-         launch(t, "experts").params.AsExpertLinear()->input =
-             indexOf(t, "fed");
-       }},
-      {"rows of another domain",
-       [&](auto &t) {
-         launch(t, "experts").params.AsExpertLinear()->input =
-             indexOf(t, "token halves");
-       }},
-      {"expected \"mma16\"",
-       [](auto &t) { t.plan.weights[6]->layout = "r16"; }},
-      {"tiles of 16",
-       [](auto &t) { launch(t, "experts").params.AsExpertLinear()->n = 32; }},
-      {"input: buffer 99",
-       [](auto &t) { launch(t, "dispatch").params.AsDispatch()->input = 99; }},
-      {"2 of 2 experts in a target with 1 slots",
-       [](auto &t) { t.plan.targets[0]->slots = 1; }},
-  };
-  TempFolder folder;
-  Status status = openBytes(folder, withCudaExperts().bytes());
-  EXPECT_TRUE(status.isOk()) << status.message();
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = withCudaExperts();
-    lie.tell(tiny);
-    Status refused = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
-  }
-}
-
-// And about experts.
-TEST(HostileArtifactTest, experts) {
-  auto target = [](TinyArtifact &t) -> fbs::TargetT & {
-    return *t.plan.targets[0];
-  };
-  auto buffer = [&](TinyArtifact &t, const char *name) -> fbs::BufferT & {
-    for (auto &one : target(t).buffers)
-      if (one->name == name)
-        return *one;
-    std::abort();
-  };
-  auto linear = [](TinyArtifact &t) -> fbs::ExpertLinearT & {
-    return *launch(t, "experts").params.AsExpertLinear();
-  };
-  const Lie lies[] = {
-      {"slots: 0", [&](auto &t) { target(t).slots = 0; }},
-      {"slots: 4294967295", [&](auto &t) { target(t).slots = ~0u; }},
-      {"2 of 2 experts in a target with 1 slots",
-       [&](auto &t) { target(t).slots = 1; }},
-      {"2 of 0 experts",
-       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 0; }},
-      {"2 of 1 experts",
-       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 1; }},
-      {"2 of 4294967295 experts",
-       [](auto &t) { launch(t, "route").params.AsRoute()->experts = ~0u; }},
-      {"0 of 2 experts",
-       [](auto &t) { launch(t, "order").params.AsOrderSlots()->top_k = 0; }},
-      {"4294967295 of 2 experts",
-       [](auto &t) { launch(t, "combine").params.AsCombine()->top_k = ~0u; }},
-      {"expected float32 [3]",
-       [](auto &t) { launch(t, "route").params.AsRoute()->experts = 3; }},
-      {"expected float32 [8]",
-       [](auto &t) { launch(t, "order").params.AsOrderSlots()->experts = 3; }},
-      {"expected float32 [8]", [&](auto &t) { linear(t).experts = 3; }},
-      {"tiles of 16", [&](auto &t) { linear(t).n = 40; }},
-      {"tiles of 16", [&](auto &t) { linear(t).n = 32; }},
-      {"tiles of 16", [&](auto &t) { linear(t).k = 16; }},
-      {"tiles of 16", [&](auto &t) { linear(t).weight = 3; }},
-      {"weight 99", [&](auto &t) { linear(t).weight = 99; }},
-      {"layout \"row\"", [&](auto &t) { linear(t).weight = 2; }},
-      {"expected float32 [7]", [&](auto &t) { linear(t).order = 0; }},
-      {"order: buffer -1", [&](auto &t) { linear(t).order = -1; }},
-      {"rows of another domain",
-       [](auto &t) { launch(t, "dispatch").params.AsDispatch()->output = 0; }},
-      {"rows of another domain",
-       [&](auto &t) { buffer(t, "fed").domain = fbs::Domain::token; }},
-      {"rows of another domain",
-       [&](auto &t) { buffer(t, "order").domain = fbs::Domain::slot; }},
-      {"leave the arena",
-       [&](auto &t) {
-         buffer(t, "fed").offset = target(t).token_arena_bytes - 192;
-       }},
-      {"leave the arena", [&](auto &t) { target(t).slots = 1024; }},
-      {"domain is unknown",
-       [&](auto &t) { buffer(t, "fed").domain = fbs::Domain(3); }},
-      {"neither token nor slot",
-       [](auto &t) {
-         launch(t, "layer.0.gate").params.AsGated()->domain =
-             fbs::Domain::logit_row;
-       }},
-      {"domain is unknown",
-       [](auto &t) {
-         launch(t, "norm").params.AsRmsNorm()->domain = fbs::Domain::slot;
-       }},
-  };
-  TempFolder folder;
-  Status status = openBytes(folder, withExperts().bytes());
-  EXPECT_TRUE(status.isOk()) << status.message();
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = withExperts();
-    lie.tell(tiny);
-    Status refused = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
-  }
+  expectRefused(tinyCudaArtifact, lies);
 }
 
 // The tiny model as an encoder: it looks both ways and pools where it gathered.
@@ -880,13 +592,7 @@ TEST(HostileArtifactTest, encoders) {
   TempFolder folder;
   Status status = openBytes(folder, asEncoder().bytes());
   EXPECT_TRUE(status.isOk()) << status.message();
-  for (const Lie &lie : lies) {
-    TinyArtifact tiny = asEncoder();
-    lie.tell(tiny);
-    Status refused = openBytes(folder, tiny.bytes());
-    EXPECT_FALSE(refused.isOk()) << "accepted: " << lie.message;
-    EXPECT_THAT(refused.message(), HasSubstr(lie.message));
-  }
+  expectRefused(asEncoder, lies);
 }
 
 // Thousands of random changes to header, table and plan, past the checksums.

@@ -255,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
     Forms, CudaExitTest,
     testing::Values(Form{"draft", "f16", "f16", "1"},
                     // Fills write codes, too.
-                    Form{"draft", "int4-g32", "int8", "1", "int8", 0.2, 85},
+                    Form{"draft", "int4-g32", "int8", "1", "int8", 0.1, 90},
                     Form{"tiny-mistral", "none", "none", "1"}),
     [](const auto &info) {
       std::string name = info.param.model + "_" + info.param.quantize;

@@ -195,7 +195,7 @@ Status SpecialTokenReader::addConfiguredTokens(const Text &specialTokensMap,
     INGOT_ASSIGN_OR_RETURN(Json document, parseStrictJson(*text, name));
     INGOT_ASSIGN_OR_RETURN(ComponentReader root,
                            ComponentReader::create(document, name));
-    if (text == tokenizerConfig)
+    if (&text == &files[0].second) // the other file lists none by id
       INGOT_RETURN_IF_ERROR(addListedTokens(root));
     for (const char *key : {"bos_token", "eos_token", "unk_token", "sep_token",
                             "pad_token", "cls_token", "mask_token"})
